@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 TEST_BUDGET := 900
-# Tests run in so many processes; each file in one of them.
+# Types are checked and tests run in so many processes; each file in one of them, those that take longest first (tests/conftest.py).
 TEST_PROCESSES ?= 2
 DATA ?=
 
@@ -24,7 +24,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 # uv leaves compiling to the first import: kept for the next one, also where a container's settings say otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo check test patient test-train bench docs screenshots wheel clean data moved
+.PHONY: help setup demo check test patient test-train bench sbom vulnerabilities docs screenshots wheel clean data moved
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -58,18 +58,18 @@ demo: $(READY) ## index the sample corpus and ask it questions, without a model 
 check: $(READY) ## style, types and layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers $(TEST_PROCESSES)
 	@$(BIN)/lint-imports
 
 test: $(READY) ## check, then every test
 	@started=$$(date +%s) \
 		&& $(MAKE) --no-print-directory check \
 		&& echo "checks took $$(($$(date +%s) - started)) s" \
-		&& $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 \
+		&& $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations=10 \
 		&& echo "make test took $$(($$(date +%s) - started)) s of $(TEST_BUDGET) s"
 
 patient: $(READY) ## the tests that take minutes, which make test leaves out
-	@$(BIN)/python -m pytest -m patient -n $(TEST_PROCESSES) tests/prefect/test_patient.py tests/flows/test_incremental.py
+	@$(BIN)/python -m pytest -m patient -n $(TEST_PROCESSES)
 
 test-train: $(READY) ## the tests of training, with the extra that make test leaves out
 	@$(BIN)/python .make/install.py --editable '.[dev,train]'
@@ -87,6 +87,14 @@ data:
 $(DOCS_READY): $(READY)
 	@echo "installing what builds the documents into $(VENV)"
 	@$(BIN)/python .make/install.py --editable '.[docs]' && touch $@
+
+sbom: $(READY) ## write what is installed, with versions and licences, to dist/sbom.json (CycloneDX)
+	@mkdir -p dist
+	@$(BIN)/uv tool run --from 'cyclonedx-bom>=7.5,<8' cyclonedx-py environment $(BIN)/python --output-file dist/sbom.json
+	@echo "dist/sbom.json: $$($(BIN)/python -c 'import json; print(len(json.load(open("dist/sbom.json"))["components"]))') packages"
+
+vulnerabilities: $(READY) ## ask the database of Python's vulnerabilities about all that constraints.txt pins (needs the network)
+	@$(BIN)/uv tool run --from 'pip-audit>=2.9,<3' pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 docs: $(DOCS_READY) ## build the documents as a site in site/ (offline; a dead link is an error)
 	@$(BIN)/python docs/reference.py

@@ -18,7 +18,9 @@ HERE = Path(__file__).resolve().parent
 # A setting that is named in no group stands in the last one.
 GROUPS = {
     "Models": ("lm", "lm_base_url", "lm_api_key", "effort", "prompts", "instructions"),
-    "Calls to models": ("concurrency", "rpm", "tpm", "max_attempts", "timeout", "max_tokens", "answer_cache"),
+    "Calls to models": (
+        "concurrency", "rpm", "tpm", "prefect_limit", "max_attempts", "timeout", "max_tokens", "answer_cache",
+    ),
     "Token limits of prompts": (
         "answer_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens", "map_tokens",
         "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "context_window",

@@ -65,7 +65,7 @@ def main() -> int:
                 if scheme == "light":
                     take(page)
                 page.get_by_role("link", name="Graph", exact=True).click()
-                page.locator(".map g.node", has_text="Ilse Marrand").first.click()
+                page.get_by_role("link", name="Ilse Marrand", exact=True).press("Enter")
                 page.locator(".details h2").wait_for()
                 keep(page, f"graph-{scheme}" if scheme == "dark" else "graph")
         chromium.close()

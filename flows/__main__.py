@@ -6,6 +6,7 @@ also as `{"error": {"type", "message", "remedy"}}` on standard output.
 """
 
 import atexit
+import gc
 import importlib
 import os
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 BESIDE = ("tasks", "prompts", "storage")
 INTERRUPTED = 130
+GARBAGE = 100_000  # new objects, after which cyclic garbage is looked for
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,9 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from flows.cli.parser import build_parser
 
     options = build_parser().parse_args(arguments)
+    # Sources, of which there may be several, are files: their bytes stand for themselves. All else is text.
+    given = [text for text in vars(options).values() if isinstance(text, str)]
+    if unreadable := next((text for text in given if _no_text(text)), None):
+        sys.stderr.write(f"trellis: the argument {unreadable!a} is not UTF-8.\nWrite it in UTF-8.\n")
+        return 2
     if arguments is not None:
         return _run(options)
-    ending = _Ending()  # only where the process is ours to end
+    # Only where the process is ours: what loading makes lives as long as it does, and the collector walks it in vain.
+    gc.set_threshold(GARBAGE)
+    ending = _Ending()
     ending.code = _run(options)
     return ending.code
 
@@ -57,6 +66,10 @@ class _Ending:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(self.code)
+
+
+def _no_text(text: str) -> bool:
+    return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _place(name: str) -> Path | None:

@@ -17,13 +17,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flows.operations.systems import OpenSystem, open_systems, system_of
+from flows.operations.systems import ANY_ANSWER_TOKENS, OpenSystem, any_answer, open_systems, system_of
 from flows.runtime import Progress, Runtime, open_runtime, silent, usage_of, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
 from prompts.engine.models import Role
-from prompts.forecast import ANY_ANSWER_TOKENS, any_answer
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError
 from storage.evaluation_records import (

@@ -83,7 +83,7 @@ async def mode_result(asked: Resources, mode: RegisteredMode) -> ModeResult:
 async def structured_search(asked: Resources, passages: Sequence[Passage]) -> ModeResult:
     """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4)."""
     question, search, models, forced = asked.question, asked.search, asked.models, asked.question.options.structure
-    request = filter_request(question.parsed, passages, question.rarity, asked.writes)
+    request = filter_request(question.parsed, passages, question.index.lexicon, asked.writes)
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     pool, planner = search.pool(kept_passages), PlanTable(models)

@@ -37,8 +37,8 @@ from storage.answer_records import (
     SubQuestion,
     Trace,
 )
-from storage.errors import NothingMatches
-from storage.records import Chunk, Document
+from storage.errors import NothingMatches, UsageError
+from storage.records import Chunk, Document, DocumentText
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
@@ -56,6 +56,8 @@ MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
 PART_PASSAGES = 8
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
+LONGEST = 8_000  # characters of a question; an article of a newspaper has as many
+LONGEST_HISTORY = 200_000  # of the turns before it together
 CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
 NOT_RECALLED = Recall(decisions=(), chunks=())
 # Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
@@ -92,6 +94,23 @@ class AskOptions:
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
+
+
+def check_question(text: str, history: Sequence[str] = ()) -> None:
+    """Raises UsageError for what is no question: empty, longer than LONGEST, or no valid Unicode."""
+    if not text.strip():
+        raise UsageError("The question is empty.", "Write what you want to know.")
+    if len(text) > LONGEST:
+        raise UsageError(
+            f"The question has {len(text):,} characters, more than {LONGEST:,}.",
+            "Ask in fewer words, and index what it quotes as a document.",
+        )
+    if sum(map(len, history)) > LONGEST_HISTORY:
+        raise UsageError(
+            f"The conversation has more than {LONGEST_HISTORY:,} characters.", "Leave out its oldest turns."
+        )
+    if any("\ud800" <= sign <= "\udfff" for turn in (text, *history) for sign in turn):
+        raise UsageError("The question is not valid Unicode.", "Write it in UTF-8.")
 
 
 def restricted(options: AskOptions, session: Session) -> AskOptions:
@@ -256,6 +275,11 @@ class PassageSearch:
         pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
         return self.session.documents([name for name in names if name not in pages]) | pages
 
+    def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
+        """The texts of documents by id, of the generation or pages."""
+        pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
+        return {**self.session.texts([name for name in names if name not in pages]), **pages}
+
     def pool(self, passages: Sequence[Passage]) -> tuple[Evidence, ...]:
         """The sentences, rows and steps of passages."""
         return pool_of([self.chunk(passage.chunk) for passage in passages])
@@ -298,6 +322,7 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     Memory has no part in a question that is restricted, asks of a generation by its number, or reads pages that may be
     others tomorrow.
     """
+    check_question(text, options.history)
     options, runtime, settings = restricted(options, session), session.runtime, session.runtime.settings
     models = replace(runtime.query_models, meter=Meter(), policy=settings.policy(options.effort))
     rewriting = await rewrite(text, options.history, Rewrite(models))
@@ -316,7 +341,7 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
         open=settings.memory != "off" and not restricted_or_pinned and question.parsed.form in RECALLED,
     )  # fmt: skip
     answering = AnswerOptions(
-        documents=search.documents, rarity=question.rarity, similarity=partial(cosines, embedder),
+        documents=search.texts, rarity=question.rarity, similarity=partial(cosines, embedder),
         response=options.response, strict=settings.strict, scorer=runtime.grounding_scorer,
         language=settings.tailoring.language,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The runtime of a flow: the workspace, the models and the embedder that the settings name, opened once."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from flows.settings import Settings
 from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache, open_embedder
 from prompts.engine.embedding_api import ApiEmbedder
+from prompts.engine.errors import ModelMisconfigured, ModelUnavailable
 from prompts.engine.limits import RateLimiter
 from prompts.engine.models import Models, Role
 from prompts.engine.rerankers import Reranker, open_reranker
@@ -162,8 +163,37 @@ def open_models(settings: Settings, caches: WorkspaceDatabase, limits: Path, rea
     limiter = shared_budgets(settings, limits, reading)
     return Models(
         settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers, rate_limiter_of=limiter,
-        instructions=settings.instructions, programs=settings.compiled,
+        gate=prefect_gate(settings.prefect_limit), instructions=settings.instructions, programs=settings.compiled,
     )  # fmt: skip
+
+
+def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
+    """What takes a slot of Prefect's global concurrency limit `name`, and waits for one; None without a name.
+
+    It raises ModelMisconfigured where Prefect's server has no such limit with slot decay, ModelUnavailable where it
+    cannot be asked.
+    """
+    if not name:
+        return None
+
+    async def gate() -> None:
+        import httpx
+        from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, rate_limit
+
+        try:
+            await rate_limit(name, strict=True)
+        except ConcurrencySlotAcquisitionError as error:
+            raise ModelMisconfigured(
+                f"Calls wait for Prefect's limit {name!r} (TRELLIS_PREFECT_LIMIT), which gives no slot: {error}",
+                f"Make it: prefect gcl create {name} --limit 10 --slot-decay-per-second 1 (60 calls a minute).",
+            ) from error
+        except (OSError, RuntimeError, httpx.HTTPError) as error:
+            raise ModelUnavailable(
+                f"Prefect's server cannot be asked for its limit {name!r} (TRELLIS_PREFECT_LIMIT): {error}",
+                "Look at PREFECT_API_URL, or leave that setting out.",
+            ) from error
+
+    return gate
 
 
 def _chroma_server(settings: Settings) -> ServerAddress | None:

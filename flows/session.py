@@ -4,12 +4,13 @@ import asyncio
 import copy
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
@@ -19,7 +20,7 @@ from prompts.text.names_zh import tagged
 from prompts.text.words import is_han
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
-from storage.records import Chunk, Document
+from storage.records import Chunk, Document, DocumentText
 from storage.vectors import Vector
 from storage.workspace import Generation
 from tasks.question_similarity import QuestionFeatures
@@ -34,6 +35,8 @@ from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
 from tasks.traverse.meta_paths import Vocabulary
 from tasks.traverse.plan import TraversalGraph
+
+DocumentT = TypeVar("DocumentT", bound=DocumentText)
 
 DENSE_DEPTH = 50
 MOST_KEPT = 32  # documents
@@ -53,6 +56,7 @@ class Session(AbstractContextManager["Session"]):
     generation: Generation
     pinned: bool = False
     _documents: dict[str, Document] = field(default_factory=dict, repr=False)
+    _texts: dict[str, DocumentText] = field(default_factory=dict, repr=False)
 
     @property
     def number(self) -> int:
@@ -86,6 +90,10 @@ class Session(AbstractContextManager["Session"]):
         return ReportReader(self)
 
     @cached_property
+    def _vector_model(self) -> str | None:
+        return self.generation.vectors.model()
+
+    @cached_property
     def passage_tokens(self) -> float:
         """The mean tokens of a passage, roughly."""
         sample = self.index.chunks[:SAMPLE]
@@ -117,7 +125,7 @@ class Session(AbstractContextManager["Session"]):
         """
         embedder = embedder or self.runtime.embedder
         readable = [query for query in queries if embedder.reads(query)]
-        if not readable or self.generation.vectors.model() != embedder.name:
+        if not readable or self._vector_model != embedder.name:
             return [{} for _ in queries]
         vectors = dict(zip(readable, embedder.embed(readable, query=True), strict=True))
         return [
@@ -127,15 +135,11 @@ class Session(AbstractContextManager["Session"]):
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id."""
-        wanted = set(names)
-        known = {name: self._documents[name] for name in wanted & set(self._documents)}
-        missing = sorted(wanted - set(known))
-        read = self.generation.documents.documents(missing) if missing else []
-        if read:  # the last ones read are kept: a document of many triples takes long to read, and is often cited
-            self._documents = dict(
-                [*self._documents.items(), *((document.id, document) for document in read)][-MOST_KEPT:]
-            )
-        return known | {document.id: document for document in read}
+        return _read(names, self._documents, self.generation.documents.documents)
+
+    def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
+        """The texts of documents by id, without their parts."""
+        return _read(names, self._texts, self.generation.documents.texts)
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
@@ -158,6 +162,20 @@ class Session(AbstractContextManager["Session"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _read(
+    names: Sequence[str], known: dict[str, DocumentT], read: Callable[[list[str]], Sequence[DocumentT]]
+) -> dict[str, DocumentT]:
+    """Documents by id, of those `known` or newly read; the last ones read are kept there."""
+    wanted = {name: known[name] for name in names if name in known}
+    if missing := sorted(set(names) - wanted.keys()):
+        new = {document.id: document for document in read(missing)}
+        wanted |= new
+        known |= new
+        for name in list(known)[:-MOST_KEPT]:
+            known.pop(name, None)
+    return wanted
 
 
 class GraphReader:

@@ -73,6 +73,9 @@ class ServiceSettings(BaseModel):
         default_factory=dict, description="Further workspaces by name (`NAME=FOLDER`); `default` is the usual one."
     )
     rpm: int | None = Field(default=None, ge=1, description="Requests of one key in any 60 seconds.")
+    tokens_a_day: int | None = Field(
+        default=None, ge=1, description="Tokens that models may take for the questions of one key in a day (UTC)."
+    )
     at_once: int = Field(default=16, ge=1, description="Questions that are answered at once; others wait.")
     upload_bytes: int = Field(default=100_000_000, ge=1, description="The largest file that may be uploaded.")
     origins: tuple[str, ...] = Field(
@@ -175,6 +178,11 @@ class Settings(BaseModel):
     concurrency: int = Field(default=16, ge=1, description="Calls in flight to one server.")
     rpm: int | None = Field(default=None, ge=1, description="Requests to one server in any 60 seconds.")
     tpm: int | None = Field(default=None, ge=1, description="Tokens to one server in any 60 seconds.")
+    prefect_limit: str = Field(
+        default="",
+        description="A global concurrency limit of Prefect with slot decay, of which each call takes a slot first: "
+        "calls a minute over all machines ([limits](deployment.md#limits-over-all-machines)).",
+    )
     max_attempts: int = Field(default=6, ge=1, description="Tries of one call before it is an error.")
     timeout: float = Field(default=120.0, gt=0, description="Seconds for one try.")
     max_tokens: int = Field(
@@ -450,7 +458,7 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
         return {"tailoring": _plain(from_toml(path.read_text(encoding="utf-8")))}
     except ValidationError as error:
         raise _explain(error, f"{path}: ", Tailoring) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsFileError(path, error) from error
 
 
@@ -463,7 +471,7 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a figure too long, tables too deep
         raise SettingsFileError(path, error) from error
 
 

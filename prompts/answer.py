@@ -81,9 +81,9 @@ class QuotedSpan:
 class AnswerDraft:
     """An answer before its markers are bound to documents.
 
-    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n; with
-    `ranked` markers keep their numbers, which tell the best quote. `supported` says of excerpts whether they answer the
-    question; None where a model wrote."""
+    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n. Of
+    excerpts `marks` are the places where markers end (other brackets are the documents' own), their numbers are kept,
+    since they tell the best quote, and `supported` says whether they answer the question; None where a model wrote."""
 
     text: str
     values: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class AnswerDraft:
     reasoning: str = ""
     quotes: Mapping[int, QuotedSpan] = field(default_factory=dict)
     supported: bool | None = None
-    ranked: bool = False
+    marks: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -205,4 +205,4 @@ def excerpts(request: AnswerRequest) -> AnswerDraft:
         return AnswerDraft("", answerable=False, supported=False)
     answer = shown(best)
     quotes = {marker: QuotedSpan(*quote) for marker, quote in answer.quotes.items()}
-    return AnswerDraft(answer.text, quotes=quotes, supported=best.support == "none", ranked=True)
+    return AnswerDraft(answer.text, quotes=quotes, supported=best.support == "none", marks=answer.marks)

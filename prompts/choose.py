@@ -7,7 +7,7 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.step import Step, instruction
-from prompts.offline.route import LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
+from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
 
 LOW = "low effort: the question's wording chooses"
@@ -36,6 +36,10 @@ class Choose(Step):
     step = "choose"
     role = "route"
     task = ChooseScope
+
+    def doubts(self, confidence: float) -> bool:
+        """Whether nobody but the wording says that a question is about the whole, and not plainly."""
+        return self.is_offline and confidence < FIRST_WHOLE
 
     async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:
         """`ask` is what the rules read."""

@@ -37,7 +37,8 @@ ALL_READ = "the model that answers reads every passage"
 class FilterRequest:
     """A question, what its passages must do, and the passages, best first.
 
-    `all_read`: the model that answers reads all of them, so that judging them before would gain nothing.
+    `all_read`: the model that answers reads all of them, so that judging them before would gain nothing. `languages`
+    are those of the collection.
     """
 
     question: str
@@ -45,6 +46,7 @@ class FilterRequest:
     passages: Sequence[NumberedText]
     rarity: Callable[[str], float]
     all_read: bool = False
+    languages: frozenset[str] = frozenset({"en"})
 
 
 class Judgement(BaseModel):
@@ -134,4 +136,4 @@ class Filter(Step):
     def offline_verdicts(self, request: FilterRequest) -> list[FilterVerdict]:
         """Without a model: in the order of the passages."""
         texts = [f"{passage.title}\n{passage.text}" for passage in request.passages]
-        return judge(request.question, texts, request.rarity)
+        return judge(request.question, texts, request.rarity, request.languages)

@@ -1,6 +1,6 @@
 """Do two names mean one thing? The decision on the pairs that the rules of entity resolution leave open.
 
-Offline by a scored rule: how alike the names are, the kinds, what is said of both, and what contradicts. A model gets
+Offline by a scored rule: how alike the names are, the kinds, and what is said of both. A model gets
 many pairs in one call; what it leaves out is decided by the rule.
 """
 

@@ -53,6 +53,8 @@ class Route(Step):
 
     async def run(self, ask: ParsedQuestion, core_content: Sequence[str], tabular: bool) -> Routed:
         """`ask` and `tabular` (whether the best passages are rows) are what the rules read."""
+        if not self.is_offline and self.policy.effort == "low" and self.spares(LOW):
+            return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
         first, second, *_ = ranked(ask, tabular, self._classifier)
         by_rules = Routed(
             reason=REASON,
@@ -62,8 +64,6 @@ class Route(Step):
         )
         if self.is_offline:
             return by_rules
-        if self.policy.effort == "low" and self.spares(LOW):
-            return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
         plain = first.label == "chunk" and is_plain(ask)
         if plain and self.spares(SINGLE):
             return by_rules

@@ -6,7 +6,6 @@ they copy them (section 5), so every element is compared with the sentence that 
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from prompts.text.evidence import Evidence
@@ -57,7 +56,7 @@ def numbered(lines: Sequence[Evidence]) -> list[Evidence]:
     for line in lines:
         depth = min(_depth(line.label), len(counters) + 1)
         counters = [*counters[: depth - 1], (counters[depth - 1] if len(counters) >= depth else 0) + 1]
-        catalogue.append(replace(line, label=".".join(map(str, counters))))
+        catalogue.append(line._replace(label=".".join(map(str, counters))))
     return catalogue
 
 

@@ -6,7 +6,7 @@ it points to is kept and counted as unverified.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import dspy
@@ -169,7 +169,7 @@ class Structurize(Step):
         pieces: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
         for label, attribute, value, sentence in _rows(prediction.built):
             piece = by_number.get(sentence, evidence[0])
-            pieces[piece.document].append(replace(piece, label=label, attribute=attribute, value=value))
+            pieces[piece.document].append(piece._replace(label=label, attribute=attribute, value=value))
         title_of = {piece.document: piece.title for piece in evidence}
         about = " ".join(prediction.built.description.split())
         return [built_of(self.structure, name, title_of[name], elements, about) for name, elements in pieces.items()]

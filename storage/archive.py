@@ -5,6 +5,8 @@ working. It holds no vector index (that is built anew from the databases) and no
 archive nothing is believed: only files of these names are taken, and only whole databases with our tables alone.
 """
 
+import bz2
+import gzip
 import logging
 import lzma
 import os
@@ -13,8 +15,9 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+import tomllib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +38,11 @@ _KINDS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
 _OURS = re.compile(
     r"CURRENT|side\.sqlite|evaluations\.duckdb|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
 )
+_PACKED: dict[bytes, Callable[[Path, str], object]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
 _LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of each compression say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
@@ -134,7 +142,8 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
         _unpack(file, aside)
         with faults_told(root):
             pointer, numbers = layout.pointer(), layout.folders()
-            problems = [_problem_of_generation(layout.folder(number), number) for number in numbers]
+            problems = [_problem_of_pointer(layout), _problem_of_tailoring(aside / "tailoring.toml")]
+            problems += [_problem_of_generation(layout.folder(number), number) for number in numbers]
             if layout.database_file.is_file():
                 problems.append(_problem_of_database(layout.database_file))
             if layout.evaluations_file.is_file():
@@ -193,7 +202,10 @@ def _copy_database(source: Path, copy: Path) -> str:
 
 def _unpack(file: Path, target: Path) -> None:
     try:
-        with tarfile.open(file, "r:*") as archive:
+        with (
+            closing(_Unpacked(_stream(file))) as stream,
+            tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:") as archive,
+        ):
             for entry in archive:
                 if entry.name == _LIST:
                     continue
@@ -211,6 +223,31 @@ def _unpack(file: Path, target: Path) -> None:
         # tarfile tells how each of its readers failed, a line each.
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(":")
         raise ArchiveError(file, f"it cannot be read ({words})") from error
+
+
+_LONGEST_READ = 1 << 24  # bytes: files are copied in smaller pieces, and no header of ours is longer
+
+
+class _Unpacked:
+    """An archive's tar file, of which nobody reads more at once than a header of ours may have: tarfile would take a
+    header of gigabytes into memory."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.tell, self.seek, self.close = stream.tell, stream.seek, stream.close
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _LONGEST_READ:
+            raise tarfile.ReadError(f"a header of {size} bytes")
+        return self._stream.read(size)
+
+
+def _stream(file: Path) -> IO[bytes]:
+    """The file as it is packed, unpacked while it is read; by its first bytes, since a name may say anything."""
+    with file.open("rb") as stream:
+        head = stream.read(6)
+    unpacked = next((opened for sign, opened in _PACKED.items() if head.startswith(sign)), Path.open)
+    return cast("IO[bytes]", unpacked(file, "rb"))
 
 
 def _report(file: Path, packed: Path, pointer: Pointer, numbers: list[int]) -> ArchiveReport:
@@ -242,6 +279,18 @@ def _problem_of_generation(folder: Path, number: int) -> str:
     if {sql for sql in known if _ADDED not in sql} <= statements <= known:
         return ""
     return f"the database of generation {number} holds other things than ours do"
+
+
+def _problem_of_pointer(layout: Layout) -> str:
+    return "its CURRENT cannot be understood" if layout.pointer_file.exists() and layout.stated() is None else ""
+
+
+def _problem_of_tailoring(path: Path) -> str:
+    try:
+        tomllib.loads(path.read_text(encoding="utf-8") if path.exists() else "")
+    except (ValueError, RecursionError) as error:
+        return f"its {path.name} is no valid TOML ({error})"
+    return ""
 
 
 def _problem_of_evaluations(path: Path) -> str:

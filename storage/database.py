@@ -12,6 +12,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -74,7 +75,9 @@ class Database:
         if not path.is_file():
             raise StorageError(path, "the database file is missing", _DAMAGED)
         with faults_told(path, _DAMAGED):
-            database = cls(path, duckdb.connect(str(path), read_only=read_only), read_only)
+            # A question reads a few rows: more threads are woken than find work.
+            connection = duckdb.connect(str(path), read_only=read_only, config={"threads": 1} if read_only else {})
+            database = cls(path, connection, read_only)
         try:
             versions = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
             if versions != [str(SCHEMA_VERSION)]:
@@ -184,7 +187,7 @@ class Database:
     def records(self, kind: type[R], sql: str, parameters: Sequence[Parameter] = ()) -> list[R]:
         """The rows as records: the columns, renamed back, are the fields."""
         with self._reader() as connection, _collector_paused():
-            return TypeAdapter(list[kind]).validate_python(_named(connection, sql, parameters))  # type: ignore[valid-type]
+            return _rows_as(kind).validate_python(_named(connection, sql, parameters))
 
     def select(self, kind: type[R], table: str, order: str, where: "Selection" = ("true", [])) -> list[R]:
         """The rows of a table as records, the columns being their fields; `where`: see `selection`."""
@@ -300,6 +303,11 @@ def _named(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence
     result = connection.execute(sql, _bound(parameters))
     names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+@cache
+def _rows_as(kind: type[R]) -> TypeAdapter[list[R]]:
+    return TypeAdapter(list[kind])  # type: ignore[valid-type]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Literal
 
 from storage.database import CHUNKS_IN_ORDER, SparseCounts, Store, selection, sparse_counts
 from storage.errors import UnknownDocument
-from storage.records import Chunk, Document, Part, Record, Triple
+from storage.records import Chunk, Document, DocumentText, Part, Record, Triple
 
 _BETWEEN_PARTS = 2  # the blank line
 
@@ -137,15 +137,22 @@ class DocumentStore(Store):
         where, parameters = selection("id", ids)
         sql = f"SELECT id, title, text, language, metadata, pages FROM documents WHERE {where} ORDER BY id"
         stored = {str(row["id"]): row for row in self._db.mappings(sql, parameters)}
-        missing = set(ids or ()) - stored.keys()
-        if missing:
-            unknown = min(missing)
-            raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
+        self._require(ids or (), stored)
         parts = self._parts({name: str(row["text"]) for name, row in stored.items()})
         return [
             Document.model_validate({**row, "parts": parts[name], "metadata": json.loads(str(row["metadata"]))})
             for name, row in stored.items()
         ]
+
+    def texts(self, ids: Collection[str]) -> list[DocumentText]:
+        """The texts alone, without their parts, in the order of the ids. Raises UnknownDocument too."""
+        texts = self._db.select(DocumentText, "documents", "id", selection("id", ids))
+        self._require(ids, [text.id for text in texts])
+        return texts
+
+    def _require(self, ids: Collection[str], there: Collection[str]) -> None:
+        for unknown in sorted(set(ids) - set(there)):
+            raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
 
     def chunks(self, ids: Collection[str] | None = None, documents: Collection[str] | None = None) -> list[Chunk]:
         """The chunks with one of the ids, of one of the documents (None: any), by document and ordinal."""

@@ -1,12 +1,21 @@
 """Records of evaluations: questions with what is known of their answers, the systems compared, and their scores; and of
 watched questions, which are asked again after every publication."""
 
+import re
+
 from pydantic import Field
 
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.graph_records import TextSpan
 from storage.records import Record
 from storage.run_records import AnswerChange, StepUsage
+
+_MARKER = re.compile(r"\s{0,9}\[\d+(?:\s*[,，]\s*\d+)*\]")
+
+
+def plain(text: str) -> str:
+    """A text without the markers of its citations."""
+    return _MARKER.sub("", text).strip()
 
 
 class EvaluationQuestion(Record):
@@ -51,7 +60,7 @@ class Feedback(Record):
     @property
     def as_question(self) -> EvaluationQuestion:
         """A question whose right answer is the helpful one, or the note."""
-        right = self.note or (self.answer if self.helpful else "")
+        right = self.note or (plain(self.answer) if self.helpful else "")
         return EvaluationQuestion(
             id=self.id, question=self.question, kind="helpful" if self.helpful else "unhelpful", history=self.history,
             answers=(right,) if right else (), gold_documents=self.documents if self.helpful else (),

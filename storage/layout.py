@@ -21,6 +21,7 @@ import shutil
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
@@ -32,15 +33,18 @@ DATABASE = "generation.duckdb"
 MANIFEST = "manifest.json"
 
 
+Number = Annotated[int, Field(ge=1, lt=1_000_000)]  # six digits name its folder
+
+
 class Pointer(Record):
     """The content of CURRENT. `last` is the highest number that was ever given: no other run gets it.
 
     `retired` are those that hold what was to be forgotten: nobody opens them again, and they go with their last reader.
     """
 
-    current: int | None = None
-    last: int = 0
-    retired: tuple[int, ...] = ()
+    current: Number | None = None
+    last: int = Field(default=0, ge=0, lt=1_000_000)
+    retired: tuple[Number, ...] = ()
 
 
 class Manifest(Record):

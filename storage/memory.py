@@ -4,8 +4,9 @@ An entry is looked up by keys (`tasks.question_similarity.keys`), never by readi
 not grow with what is remembered.
 """
 
+import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pydantic import ConfigDict
 
@@ -55,8 +56,7 @@ class Memory:
         One of another source goes also where its surroundings are others: it would not be served again.
         """
         with self._file.transaction() as connection:
-            for entry in entries:
-                _put(connection, entry, keys)
+            _put(connection, entries, keys)
             self._added += len(entries)
             if self._added >= min(_TRIMMED_EACH, self._limit):
                 self._added = 0
@@ -87,38 +87,41 @@ class Memory:
     def expire(self, alive: Collection[str]) -> int:
         """Removes the entries with evidence that is no longer alive; returns how many. Without evidence they stay."""
         living = set(alive)
-        rows = self._file.rows("SELECT source, title, value FROM memory_index WHERE kind = 'evidence'")
-        return self._remove({(str(source), str(title)) for source, title, value in rows if value not in living})
+        return self._remove_where("evidence", lambda evidence: not living.issuperset(evidence))
 
-    def remove_document(self, document: str) -> int:
-        """Removes the entries made from this document; returns how many."""
-        sql = "SELECT source, title FROM memory_index WHERE kind = 'document' AND value = ?"
-        return self._remove({(str(source), str(title)) for source, title in self._file.rows(sql, (document,))})
+    def remove_documents(self, documents: Collection[str]) -> int:
+        """Removes the entries made from any of these documents; returns how many."""
+        removed = set(documents)
+        return self._remove_where("documents", lambda documents: not removed.isdisjoint(documents))
 
-    def _remove(self, names: Collection[tuple[str, str]]) -> int:
+    def _remove_where(self, field: str, test: Callable[[list[str]], bool]) -> int:
+        """Reads all entries: it is done when documents have changed, and an index would be paid by every question."""
+        sql = f"SELECT source, title, json_extract(entry, '$.{field}') FROM memory_entries"
+        rows = self._file.rows(sql)
+        names = [(str(source), str(title)) for source, title, value in rows if test(json.loads(str(value)))]
         if names:
             with self._file.transaction() as connection:
                 _delete(connection, names)
         return len(names)
 
 
-def _put(connection: sqlite3.Connection, entry: MemoryEntry, keys: Collection[str]) -> None:
-    names = (entry.source, entry.title)
-    sets = {name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")}
-    indexed = {"evidence": sets["evidence"], "document": sets["documents"], "key": set(keys)}
+def _put(connection: sqlite3.Connection, entries: Sequence[MemoryEntry], keys: Collection[str]) -> None:
+    rows = {}
+    for entry in entries:
+        sets = {name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")}
+        stored = entry.model_copy(update=sets).model_dump_json()
+        rows[entry.source, entry.title] = (entry.source, entry.title, entry.generation, stored)
     same_title = """
         SELECT source, title FROM memory_entries
         WHERE title = ? AND json_extract(entry, '$.surroundings') <> ?
     """
-    outdated = connection.execute(same_title, (entry.title, entry.surroundings)).fetchall()
-    _delete(connection, [names, *outdated])
-    stored = entry.model_copy(update=sets).model_dump_json()
-    connection.execute(
-        "INSERT INTO memory_entries (source, title, generation, entry) VALUES (?, ?, ?, ?)",
-        (*names, entry.generation, stored),
-    )
-    rows = [(*names, kind, value) for kind, values in indexed.items() for value in values]
-    connection.executemany("INSERT INTO memory_index (source, title, kind, value) VALUES (?, ?, ?, ?)", rows)
+    asked = {(entry.title, entry.surroundings) for entry in entries}
+    outdated = [row for names in asked for row in connection.execute(same_title, names).fetchall()]
+    _delete(connection, [*rows, *outdated])
+    sql = "INSERT INTO memory_entries (source, title, generation, entry) VALUES (?, ?, ?, ?)"
+    connection.executemany(sql, rows.values())
+    indexed = [(*names, key) for names in rows for key in set(keys)]
+    connection.executemany("INSERT INTO memory_index (source, title, kind, value) VALUES (?, ?, 'key', ?)", indexed)
 
 
 def _delete(connection: sqlite3.Connection, names: Collection[tuple[str, str]]) -> None:

@@ -38,7 +38,7 @@ class ExtractionStore(Store):
     def _by_chunk(self, kind: type[T], table: str, where: Selection) -> dict[str, list[T]]:
         grouped: dict[str, list[T]] = defaultdict(list)
         for row in self._db.tuples(kind._fields, table, "chunk, ordinal", where):
-            values = (tuple(value) if isinstance(value, list) else value for value in row)
+            values = [tuple(value) if type(value) is list else value for value in row]
             grouped[str(row[0])].append(kind._make(values))
         return grouped
 

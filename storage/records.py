@@ -87,24 +87,29 @@ class DeadLetter(Record):
     remedy: str = ""
 
 
-class Document(Record):
-    """A stored document: all its parts, text parts first, joined by a blank line."""
+class DocumentText(Record):
+    """What a quotation is compared with: the text of a stored document, and where its pages begin."""
 
     id: str
-    title: str
     text: str
-    language: str
-    parts: tuple[Part, ...]
-    metadata: dict[str, Scalar] = Field(default_factory=dict)
     pages: tuple[int, ...] = ()
-
-    @property
-    def hash(self) -> str:
-        return content_id("doc", *(part.hash for part in self.parts))
 
     def page_of(self, offset: int) -> int | None:
         """The page (from 1) that holds an offset, or None where the document has no pages."""
         return sum(1 for start in self.pages if start <= offset) or None if self.pages else None
+
+
+class Document(DocumentText):
+    """A stored document: all its parts, text parts first, joined by a blank line."""
+
+    title: str
+    language: str
+    parts: tuple[Part, ...]
+    metadata: dict[str, Scalar] = Field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        return content_id("doc", *(part.hash for part in self.parts))
 
 
 class Chunk(Record):

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -35,17 +36,24 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     if manifest.database_bytes not in (None, size):
         return f"{DATABASE} has {size} bytes instead of {manifest.database_bytes}"
     try:
-        database = Database.open(folder / DATABASE)
-        try:
-            if whole:
-                database.read_everything()
-        finally:
-            database.close()
+        _read(folder / DATABASE, whole, (folder / DATABASE).stat().st_mtime_ns)
     except (NotPermitted, DiskFull, DiskFailed, InUse):
         raise
     except StorageError as error:
         return f"{DATABASE} cannot be read ({error.message})"
     return ""
+
+
+@lru_cache(maxsize=64)
+def _read(database_file: Path, whole: bool, changed: int) -> None:
+    """Opens a database, and reads it `whole`; what a process has found sound and nobody `changed` since is not read
+    again."""
+    database = Database.open(database_file)
+    try:
+        if whole:
+            database.read_everything()
+    finally:
+        database.close()
 
 
 def needs_mending(layout: Layout) -> bool:

@@ -1,13 +1,12 @@
-"""Workspaces and their generations: opened for reading, written, switched, rehearsed, measured and removed.
+"""Workspaces and their generations: opened for reading, written, switched, measured and removed.
 
 A run builds the next generation aside and publishes it whole, in one step. So a reader sees one whole generation or
 another, and a run that dies at any moment leaves the current one untouched.
 """
 
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from storage.database import Database
@@ -16,7 +15,7 @@ from storage.evaluations import EvaluationStore
 from storage.export import ItemReader, TableReader
 from storage.filters import FilterReader
 from storage.graph import TraversalReader
-from storage.layout import DATABASE, Layout, Lease, Pointer, WriterLock, read_manifest, size_of
+from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.records import Record
 from storage.recovery import damage, mend, needs_mending, remove_old, stay, told_damage
 from storage.staging import OpenGeneration, Staging
@@ -232,26 +231,6 @@ class Workspace:
             yield
         finally:
             lock.release()
-
-
-@contextmanager
-def rehearsal(workspace: Workspace) -> Iterator[Workspace]:
-    """A workspace for the time of the block whose current generation is that of another one; nothing else is shared.
-
-    What is published there is gone after the block. It takes as much room in the folder for temporary files as a
-    generation.
-    """
-    with tempfile.TemporaryDirectory(prefix="trellis-rehearsal-") as folder, ExitStack() as held:
-        layout = Layout(Path(folder))
-        try:
-            number = held.enter_context(workspace.read()).number
-        except NoGeneration:
-            yield Workspace(layout.root)
-            return
-        layout.generations.mkdir()
-        layout.folder(number).symlink_to(Layout(workspace.root.absolute()).folder(number))
-        layout.point(Pointer(current=number, last=number))
-        yield Workspace(layout.root)
 
 
 class GenerationSize(Record):

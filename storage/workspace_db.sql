@@ -4,7 +4,7 @@ CREATE TABLE IF NOT EXISTS memory_entries (  -- `entry` is JSON text
     source TEXT NOT NULL, title TEXT NOT NULL, generation INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (source, title)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS memory_entries_by_title ON memory_entries (title);
-CREATE TABLE IF NOT EXISTS memory_index (  -- `kind` is evidence, document or key
+CREATE TABLE IF NOT EXISTS memory_index (  -- `kind` is 'key'; earlier versions had others
     source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, title, kind, value)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS memory_index_by_value ON memory_index (kind, value);

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
-from storage.records import Document
+from storage.records import DocumentText
 from tasks.grounding import Scorer, fallback_of, ground, word_coverage
 from tasks.sources import Source, best_quote, citation_of
 from tasks.step import BRIEF, step
 
-Documents = Callable[[Sequence[str]], Mapping[str, Document]]
+Documents = Callable[[Sequence[str]], Mapping[str, DocumentText]]
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
-_MARKER = re.compile(rf"[ \t]*(?:\[({_NUMBERS})\](?!\()|【({_NUMBERS})】)")
+_MARKER = re.compile(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|【({_NUMBERS})】)")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 MOST_OF_A_RANGE = 20
 # Where a statement begins: at a line, after a sentence, at a table's cell.
@@ -178,8 +178,8 @@ class Bound:
 def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> Bound:
     """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
 
-    Markers are numbered in the order of their first use, the same quote has the same marker; ranked ones keep their
-    numbers.
+    Markers are numbered in the order of their first use, the same quote has the same marker; those of excerpts keep
+    their numbers.
     """
     numbers: dict[tuple[int, int, int], int] = {}
     removed: list[str] = []
@@ -189,13 +189,15 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
     def renumbered(marker: re.Match[str]) -> str:
         if any(start < marker.end() and marker.start() < end for start, end in code):
             return marker.group()  # brackets in code are code
+        if draft.marks is not None and marker.end() not in draft.marks:
+            return marker.group()
         marker_numbers = _numbers_of(marker)
         removed.extend(f"[{number}]" for number in marker_numbers if number not in known)
         statement = _statement_before(draft.text, marker.start())
         quotes = [
             (number, _quote_of(number, statement, draft, sources)) for number in marker_numbers if number in known
         ]
-        new = [numbers.setdefault(quote, at if draft.ranked else len(numbers) + 1) for at, quote in quotes]
+        new = [numbers.setdefault(quote, len(numbers) + 1 if draft.marks is None else at) for at, quote in quotes]
         lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
         return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
 

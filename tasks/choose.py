@@ -14,6 +14,7 @@ from storage.graph import ReportSizes
 from tasks.step import BRIEF, step
 
 SEARCH: Mode = "struct"
+WHOLE: frozenset[Mode] = frozenset({"global", "drift"})
 # Reports speak for a collection where they rest on most of its documents, or on so many.
 SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
 WALK = "the graph's triples answer it"

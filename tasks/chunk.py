@@ -20,7 +20,8 @@ from storage.records import Chunk, Document, content_id
 from tasks.load.sources import JOINT
 from tasks.step import step
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*(?:\n|$)")
+_HEADING = re.compile(r"#{1,6}[ \t]+([^\n]+)")
+_LONG = 32  # characters for each token of a passage: what has more is not one passage
 _STAY_TOGETHER = ("row", "item", "code")
 
 
@@ -81,8 +82,10 @@ def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
     """The piece, or where it is larger than `size` tokens its parts, halved at a space until each fits."""
     if piece.tokens <= size:
         return [piece]
-    tokens = count_tokens([text[piece.start : piece.end]])[0]
-    if tokens <= size or piece.end - piece.start < 2:
+    # A look at the length saves counting a long one at each halving.
+    length = piece.end - piece.start
+    tokens = count_tokens([text[piece.start : piece.end]])[0] if length <= _LONG * size else size + 1
+    if tokens <= size or length < 2:
         return [piece._replace(tokens=tokens)]
     middle = (piece.start + piece.end) // 2
     at = next((place for place in range(middle, piece.start, -1) if text[place].isspace()), middle)
@@ -98,7 +101,8 @@ def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
 def heading_of(text: str) -> str:
     """The words of the Markdown heading that a text begins with, else empty."""
     match = _HEADING.match(text)
-    return " ".join(match.group(2).split()) if match else ""
+    words = " ".join(match.group(1).split()) if match else ""
+    return words.rstrip("#").rstrip() or words
 
 
 def _headed(text: str, piece: TextPiece, heading: bool) -> TextPiece:
@@ -176,7 +180,7 @@ def _text_spans(text: str, size: int, overlap: int) -> list[Span]:
     if not stripped:
         return []
     # Most texts are short: a look at the length saves counting a long one twice.
-    tokens = count_tokens([stripped])[0] if len(stripped) <= 32 * size else size + 1
+    tokens = count_tokens([stripped])[0] if len(stripped) <= _LONG * size else size + 1
     if tokens <= size:
         start = len(text) - len(text.lstrip())
         return [Span(start, start + len(stripped), tokens, start, heading_of(stripped))]

@@ -14,7 +14,7 @@ from tasks.answer import Answered, Note
 from tasks.sources import Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, step
 
-_MARKER = re.compile(r"\s*\[\d+(?:, \d+)*\]")
+_MARKER = re.compile(r"\s{0,9}\[\d+(?:, \d+)*\]")
 _MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
 
 

@@ -22,8 +22,8 @@ _SAYS_IT = 0.5
 _LINE = re.compile(".+")
 # A predicate may hold brackets; where both readings are possible, those in a name are likelier.
 _TRIPLE_LINES = (
-    re.compile(r"(?P<s>.+?) -\[(?P<p>[^\[\]]*)\]-> (?P<o>.+)"),
-    re.compile(r"(?P<s>.+?) -\[(?P<p>.*?)\]-> (?P<o>.+)"),
+    re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>[^\[\]]{0,1000})\]-> (?P<o>.+)"),
+    re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>.{0,1000}?)\]-> (?P<o>.+)"),
 )
 
 

@@ -4,15 +4,16 @@ A model's labels stand: what it calls entailment is kept, what is neutral only w
 judges, a label is a hint for memory and for the reader of the trace, and every passage goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prompts.answer import NumberedText
 from prompts.engine.calls import rough_tokens
-from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
+from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict, Hypothesis
 from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
+from tasks.retrieve.lexical import Lexicon
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 MOST_SHOWN = 12
@@ -33,12 +34,13 @@ class FilterResult:
 
 
 def filter_request(
-    question: ParsedQuestion, passages: Sequence[Passage], rarity: Callable[[str], float], all_read: bool
+    question: ParsedQuestion, passages: Sequence[Passage], lexicon: Lexicon, all_read: bool
 ) -> FilterRequest:
     """The passages as the filter judges them: a strong hypothesis for one hop, a weak one for several."""
     texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
     one_hop = question.form == "fact" and not is_nested(question)
-    return FilterRequest(question.text, "strong" if one_hop else "weak", texts, rarity, all_read)
+    hypothesis: Hypothesis = "strong" if one_hop else "weak"
+    return FilterRequest(question.text, hypothesis, texts, lexicon.idf_of, all_read, lexicon.languages)
 
 
 @step("filter", BRIEF, asks_model=True)

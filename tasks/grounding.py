@@ -43,10 +43,12 @@ _FILLER = "\ue000"  # in the place of markers and inline code: no letter, no spa
 _MARKS = r"\[\d+(?:\s*[,，]\s*\d+)*\]"
 _MARKER = re.compile(_MARKS)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
-_AFTER_STOP = re.compile(rf"([.!?。！？；…]+[\"'”’」』）)*_]*)((?:[ \t]?{_MARKS})+)(?![ \t]*{_MARKS}|[ \t]+[a-z])")
+_AFTER_STOP = re.compile(
+    rf"([.!?。！？；…]{{1,20}}[\"'”’」』）)*_]*)((?:[ \t]?{_MARKS})+)(?![ \t]*{_MARKS}|[ \t]+[a-z])"
+)
 _LEAD = re.compile(rf"[:：][\s*_{_FILLER}]*$")
 _RULE = re.compile(r"[\s|:\-=*_]+")
-_LINK = re.compile(r"\]\([^)\s]*\)")
+_LINK = re.compile(r"\]\([^)\s]{0,2000}\)")
 
 
 class Sentence(NamedTuple):

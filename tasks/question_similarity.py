@@ -89,16 +89,13 @@ def differs(left: ComparedQuestion, right: ComparedQuestion) -> bool:
 
 
 def alike(left: ComparedQuestion, right: ComparedQuestion) -> float:
-    """Likeness of two questions by their words (0-1): for texts that the embedder cannot read."""
-    if left.han and right.han:
-        # What one of them says alone counts a quarter: it may be a word that asks.
-        mine, yours = {*left.words, *map(str, left.relations)}, {*right.words, *map(str, right.relations)}
-        return len(mine & yours) / (len(mine & yours) + len(mine ^ yours) / 4) if mine & yours else 0.0
-    if not left.words or not right.words:
-        return 0.0
-    first = sum(max(likeness(word, other) for other in right.words) for word in left.words)
-    second = sum(max(likeness(word, other) for other in left.words) for word in right.words)
-    return (first + second) / (len(left.words) + len(right.words))
+    """Likeness of two questions by their words and relations (0-1): for texts that the embedder cannot read.
+
+    What one of them says alone counts a quarter: it may be a word that asks.
+    """
+    mine, yours = ({*question.words, *map(str, question.relations)} for question in (left, right))
+    shared = len(mine & yours)
+    return shared / (shared + len(mine ^ yours) / 4) if shared else 0.0
 
 
 def keys(question: ComparedQuestion) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from prompts.text.evidence import Evidence, cells_of, row_of
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.answer_records import Citation
-from storage.records import Chunk, Document
+from storage.records import Chunk, DocumentText
 
 # A source of at most so many characters is quoted whole; of a longer one at most so much.
 SHORT_SOURCE, LONGEST_QUOTE = 240, 600
@@ -133,7 +133,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(stretch) - len(stretch.lstrip()), end - (len(stretch) - len(stretch.rstrip()))
 
 
-def citation_of(marker: str, source: Source, start: int, end: int, document: Document) -> Citation:
+def citation_of(marker: str, source: Source, start: int, end: int, document: DocumentText) -> Citation:
     """The citation of [start, end) of a source's text; `verified`: the stored text holds the quote there, character by
     character."""
     quote = source.text[start:end]
@@ -147,9 +147,9 @@ def citation_of(marker: str, source: Source, start: int, end: int, document: Doc
 
 # --- evidence --------------------------------------------------------------------------------------------------------
 
-_HEADING = re.compile(r"^\s*#{1,6}\s+(.+?)\s*#*\s*$")
-_MARKUP = re.compile(r"^(?:\s*(?:[*+>]|-(?= ))\s+)+")
-_RULE = re.compile(r"^\s*\|?[\s|:-]+\|[\s|:-]*$")
+_HEADING = re.compile(r"^\s*+#{1,6}\s++(.*[^\s#])")
+_MARKUP = re.compile(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
+_RULE = re.compile(r"(?=(?s:.)+\|)[\s|:-]+$")
 _STEP = re.compile(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
 # What is longer is no step of a list, but a numbered section or the text after the list.
 MOST_OF_A_STEP = 700
@@ -164,7 +164,7 @@ def pool_of(chunks: Sequence[Chunk]) -> tuple[Evidence, ...]:
         for piece in _units_of(chunk):
             place = (piece.document, piece.start, piece.end)
             if place not in evidence and piece.text.strip():
-                evidence[place] = replace(piece, number=len(evidence), prior=prior)
+                evidence[place] = piece._replace(number=len(evidence), prior=prior)
     return tuple(evidence.values())
 
 

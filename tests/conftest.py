@@ -1,9 +1,11 @@
 """What must hold for every test: no network beyond this machine, no state outside temporary folders, no telemetry."""
 
+import asyncio
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def weight(items: Iterable[pytest.Item]) -> int:
+    """How early a file comes: those with a Prefect server, then those with a slow test, then the others."""
+    first = 2
+    for item in items:
+        with_server = {"prefect_server", "api"} & set(getattr(item, "fixturenames", ()))
+        first = min(first, 0 if with_server else 1 if item.get_closest_marker("slow") else 2)
+    return first
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # What takes long begins first: no process is left alone with it at the end.
+    files = {path: list(group) for path, group in groupby(items, lambda item: item.path)}
+    weights = {path: weight(group) for path, group in files.items()}
+    items.sort(key=lambda item: weights[item.path])
     # They are named as skipped in every run that leaves them out: such a run says nothing of what they show.
     if "patient" not in config.getoption("-m"):
         for item in items:
@@ -102,6 +117,17 @@ def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
     network_attempts.clear()
     if reached:
         pytest.fail(f"reached for the network: {', '.join(reached)}")
+
+
+@pytest.fixture(scope="session")
+def sample_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the sample corpus, indexed offline and without vectors; tests only read it."""
+    from flows.index import IndexOptions, build_index
+    from tests.workspaces import opened
+
+    workspace = tmp_path_factory.mktemp("samples") / "ws"
+    asyncio.run(build_index([Path(__file__).parents[1] / "examples" / "corpus"], IndexOptions(), opened(workspace)))
+    return workspace
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Is the sample corpus answered rightly, with evidence, and is what it does not say left unsaid? End to end."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from functools import cache
@@ -9,14 +8,11 @@ from typing import Any, get_args
 
 import pytest
 
-from flows.index import IndexOptions, build_index
 from flows.query import retrieve_passages
 from flows.question import AskOptions
-from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
-from flows.settings import load_settings
 from storage.answer_records import Answer, StructureType
-from tests.workspaces import asked
+from tests.workspaces import asked, opened
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NO_MEMORY = 1_000  # a θ that no memory reaches
@@ -30,22 +26,10 @@ def questions() -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in map(json.loads, lines)}
 
 
-def runtime(workspace: Path, theta: int = NO_MEMORY) -> Runtime:
-    return open_runtime(load_settings({"workspace": str(workspace), "embedding": "none", "theta": theta}))
-
-
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample corpus, indexed offline without vectors."""
-    workspace = tmp_path_factory.mktemp("corpus") / "workspace"
-    asyncio.run(build_index([str(EXAMPLES / "corpus")], IndexOptions(), runtime(workspace)))
-    return workspace
-
-
-@pytest.fixture(scope="session")
-def session(corpus: Path) -> Iterator[Session]:
-    with open_session(runtime(corpus)) as opened:
-        yield opened
+def session(sample_corpus: Path) -> Iterator[Session]:
+    with open_session(opened(sample_corpus, theta=NO_MEMORY)) as session:
+        yield session
 
 
 def hits(answer: Answer, row: dict[str, Any]) -> bool:

@@ -1,11 +1,28 @@
-"""The extraction step: what was found is bound to the text, what fails is kept, triples keep line and weight."""
+"""Extraction: what was found is bound to the text, a model is taken at its word, triples keep line and weight."""
 
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from prompts.extract import EntityFound, Extracted, RelationFound
+import pytest
+from dspy.utils import DummyLM
+
+from benchmarks.sets import triple_rows
+from flows.index import IndexOptions, build_index
+from flows.runtime import Runtime
+from prompts.engine.models import Models
+from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, Glean, RelationFound
+from prompts.tailoring import from_toml
+from prompts.text.tokens import count_tokens
 from storage.records import Chunk
+from storage.run_records import IndexReport
 from tasks.extract import extract_triples, find_name, to_extraction
+from tasks.load.text import clean, one_line
+from tests.engine.fakes import AsWritten
 from tests.records import chunk_of
+from tests.workspaces import opened, write_rows
 
 TEXT = "Orla Bridge stands. It was designed by Tomas\nReyd, and repainted by Ada Korb."
 
@@ -91,3 +108,144 @@ def test_triples_keep_their_line_and_the_weight_of_their_document() -> None:
         ("Bob -[knows]-> Cy", 1.0),
     ]
     assert [m.name for m in bound.mentions] == ["Ada", "Bob", "Cy"]
+
+
+OF_A_MILL = (
+    "After she had left the firm, its founder wrote that the second hall would never pay. He was wrong: by 1911 it did."
+)
+CHUNK = chunk_of(OF_A_MILL, ordinal=1, title="Harrow Mill")
+# Pronouns resolved, names from elsewhere in the document, descriptions in other words, an abstract thing.
+SAID = Extracted.model_validate(
+    {
+        "entities": [
+            {"name": "Harrow Mill", "kind": "organisation", "description": "A mill with two halls."},
+            {"name": "Edda Quist", "kind": "person", "description": "She left Harrow Mill before 1911."},
+            {"name": "Jonas Brandt", "kind": "person", "description": "Doubted the second hall."},
+            {"name": "profitability", "kind": "concept", "description": "Reached by the second hall in 1911."},
+        ],
+        "relations": [
+            {"source": "Edda Quist", "target": "Harrow Mill", "predicate": "left", "strength": 7, "keys": ["careers"]},
+            {"source": "Jonas Brandt", "target": "Harrow Mill", "predicate": "set up", "description": "He set it up."},
+            {"source": "Harrow Mill", "target": "profitability", "predicate": "reached in 1911", "strength": 5},
+        ],
+    }
+)  # fmt: skip
+
+
+async def test_an_extraction_in_other_words_is_kept_whole() -> None:
+    extract = Extract(Models.offline())
+    extract.lm = DummyLM([{"found": Extract.output_format.write(ExtractGraph, {"found": SAID})}], adapter=AsWritten())
+    found = await extract.run("Harrow Mill", OF_A_MILL)
+    assert found == SAID
+    bound = to_extraction(CHUNK, found)
+    assert [(one.name, one.kind, one.description) for one in bound.mentions] == [
+        (one.name, one.kind, one.description) for one in SAID.entities
+    ]
+    assert [(one.source, one.predicate, one.target, one.weight, one.keys) for one in bound.relations] == [
+        (one.source, one.predicate, one.target, one.strength, one.keys) for one in SAID.relations
+    ]
+    assert all(OF_A_MILL[one.start : one.end] for one in bound.relations), "each points to a sentence"
+
+
+LONGEST_EXTRACTION = 700
+
+
+def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
+    system, asked = Extract(Models.offline()).prompt
+    instruction, *examples = system.content.split("\n\nExample, ")
+    assert count_tokens([instruction])[0] <= LONGEST_EXTRACTION
+    assert len(examples) == 2
+    assert sum(count_tokens(examples)) <= LONGEST_EXTRACTION
+    assert "[[ ## passage ## ]]" in asked.content
+    assert asked.content.index("kinds") < asked.content.index("passage"), "what is the same comes first"
+
+
+def test_our_examples_go_where_they_would_contradict_the_settings() -> None:
+    assert "Edda Quist founded" in Extract(Models.offline()).prompt[0].content
+    for text in ('[tailoring]\nlanguage = "German"', '[tailoring]\nentity_types = ["pier"]'):
+        for step in (Extract, Glean):
+            assert "Edda Quist founded" not in str(step(Models.offline(), tailoring=from_toml(text)).prompt)
+
+
+def read(folder: Path, *sources: Path) -> tuple[Runtime, IndexReport]:
+    runtime = opened(folder / "ws")
+    return runtime, asyncio.run(build_index(sources, IndexOptions(), runtime))
+
+
+def well_formed(rows: Sequence[Mapping[str, object]]) -> Counter[tuple[str, ...]]:
+    """The triples that must be found again, by document; names as the import keeps them."""
+    facts = (tuple(one_line(clean(str(row.get(name, "")))) for name in ("document", *"spo")) for row in rows)
+    return Counter(fact for fact in facts if all(fact))
+
+
+def stored(runtime: Runtime) -> Counter[tuple[str, ...]]:
+    """The statements of the generation by document, each as often as it was asserted."""
+    found: Counter[tuple[str, ...]] = Counter()
+    with runtime.workspace.read() as generation:
+        owner = {chunk.id: chunk.document for chunk in generation.documents.chunks() if chunk.kind == "triples"}
+        for extraction in generation.extractions.extractions(list(owner)):
+            for one in extraction.relations:
+                found[owner[one.chunk], one.source, one.predicate, one.target] += round(one.weight)
+    return found
+
+
+def fact(s: str, p: str, o: str, document: str = "d", **more: object) -> dict[str, object]:
+    return {"s": s, "p": p, "o": o, "document": document, **more}
+
+
+ODD = [
+    fact("Orla Bridge", "has [two] of", "Arch"),
+    fact("Orla Bridge", "[spans]", "River Tarn"),
+    fact("a -[b", "joins", "c]-> d"),
+    fact("桥", "位于", "“海岸”"),
+    fact("Orla Bridge", "is", "Orla Bridge"),
+    fact("x", "p", "y", document="e"),
+]
+
+
+def test_every_triple_is_there_with_its_document_whatever_signs_it_holds(tmp_path: Path) -> None:
+    runtime, report = read(tmp_path, write_rows(tmp_path / "facts.jsonl", ODD))
+    assert report.dead_letters == 0
+    assert stored(runtime) == well_formed(ODD)
+
+
+def test_what_is_asserted_twice_has_twice_the_weight(tmp_path: Path) -> None:
+    rows = [fact("a", "p", "b"), fact("a", "p", "b"), fact("a", "p", "b", weight=3)]
+    runtime, _ = read(tmp_path, write_rows(tmp_path / "facts.jsonl", rows))
+    assert stored(runtime) == {("d", "a", "p", "b"): 5}
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"malformed": ["a", "b"], "document": "d"}, "neither `text` nor all of"),
+        (fact("", "p", "o"), "`s` is empty"),
+        ({"s": "a", "p": None, "o": "b"}, "`p` is empty"),
+        (fact("a", "p", "b", weight="much"), "`weight` is not a number"),
+        (fact("a", "p", "word " * 300), "more than 1000"),
+    ],
+)
+def test_what_is_no_triple_is_a_dead_letter_with_its_line_and_reason(
+    tmp_path: Path, row: dict[str, object], reason: str
+) -> None:
+    runtime, report = read(tmp_path, write_rows(tmp_path / "facts.jsonl", [fact("a", "p", "b"), row]))
+    with runtime.workspace.read() as generation:
+        (letter,) = generation.extractions.dead_letters()
+    assert report.dead_letters == 1
+    assert reason in letter.error
+    assert letter.item.endswith("facts.jsonl:2")
+    assert letter.remedy
+    assert stored(runtime).total() == 1
+
+
+@pytest.mark.slow
+def test_the_triples_of_a_real_model_arrive_with_their_passages(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    data = request.config.getoption("--data")
+    openie = Path(data or "") / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz"
+    if not data or not openie.is_file():
+        pytest.skip("no recorded data: give its folder by --data or TRELLIS_TEST_DATA")
+    rows = list(triple_rows(openie))
+    corpus = Path(data) / "multihop" / "musique_train100_corpus.jsonl.gz"
+    runtime, report = read(tmp_path, corpus, write_rows(tmp_path / "facts.jsonl", rows))
+    assert stored(runtime) == well_formed(rows)
+    assert (stored(runtime).total(), report.dead_letters, report.documents.added) == (17234, 185, 1890)

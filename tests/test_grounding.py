@@ -119,27 +119,33 @@ def test_sentences_are_apart_in_order_hold_all_that_is_written_and_get_a_flag_ea
     assert [(row.start, row.end, row.markers) for row in flagged] == [(row.start, row.end, row.markers) for row in rows]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The Orla Bridge runs for 12 km [1].",
-        "It opened in March 1954 [1].",
-        "Building it cost about 30 million crowns [1].",
-        "Building it cost 29,870,000 crowns [1].",
-        "The bridge opened in the 1950s [1].",
-        "Mira Tolland [1]",
-        "Therefore, the answer to the question is 12 March 1954 [1][2].",
-        "- Hesper Line, from Dorrin [2]",
-        "| owner | Hesper Line [2] |",
-        "In most people gallstones cause no symptoms at all, and so they do not need treatment [3].",
-        "The gallbladder is removed by surgeons when painful attacks return [3].",
-        "The Velm ferry was owned by Hesper Line, a company from Dorrin.",
-        "Mira Tolland lived for 57 years [1].",
-        "Together that makes 365 passengers and carriages [2].",
-    ],
+SAID = (
+    "The Orla Bridge runs for 12 km [1].",
+    "It opened in March 1954 [1].",
+    "Building it cost about 30 million crowns [1].",
+    "Building it cost 29,870,000 crowns [1].",
+    "The bridge opened in the 1950s [1].",
+    "Mira Tolland [1]",
+    "Therefore, the answer to the question is 12 March 1954 [1][2].",
+    "- Hesper Line, from Dorrin [2]",
+    "| owner | Hesper Line [2] |",
+    "In most people gallstones cause no symptoms at all, and so they do not need treatment [3].",
+    "The gallbladder is removed by surgeons when painful attacks return [3].",
+    "The Velm ferry was owned by Hesper Line, a company from Dorrin.",
+    "Mira Tolland lived for 57 years [1].",
+    "Together that makes 365 passengers and carriages [2].",
 )
-def test_what_the_evidence_says_is_supported(text: str) -> None:
-    assert flags(text) == [True]
+NOT_SAID = (
+    "The bridge runs for 14 km [1].",
+    "It was designed by Arn Kestrel [1].",
+    "Gallstones are dissolved by drinking vinegar mixed with crushed almonds before breakfast every morning [3].",
+    "Tourists adore photographing dolphins and whales, which frequently accompany fishermen near lighthouses [1].",
+)
+
+
+@pytest.mark.parametrize("text", [*SAID, *NOT_SAID])
+def test_what_the_evidence_says_is_supported_and_what_it_does_not_say_is_flagged(text: str) -> None:
+    assert flags(text) == [text in SAID]
 
 
 @pytest.mark.parametrize("shown", [*SHOWN, LONG])
@@ -156,19 +162,6 @@ def test_what_the_evidence_says_is_supported(text: str) -> None:
 def test_a_made_up_sentence_is_flagged(shown: str, made_up: str) -> None:
     title = shown.partition("\n")[0]
     assert flags(f"{title} [1].\n\n{made_up}", shown=(shown, "Rain\nIt rains in spring."))[-1] is False
-
-
-@pytest.mark.parametrize(
-    "made_up",
-    [
-        "The bridge runs for 14 km [1].",
-        "It was designed by Arn Kestrel [1].",
-        "Gallstones are dissolved by drinking vinegar mixed with crushed almonds before breakfast every morning [3].",
-        "Tourists adore photographing dolphins and whales, which frequently accompany fishermen near lighthouses [1].",
-    ],
-)
-def test_what_the_evidence_does_not_say_is_flagged(made_up: str) -> None:
-    assert flags(made_up) == [False]
 
 
 @pytest.mark.parametrize(
@@ -199,25 +192,13 @@ def test_what_stands_there_word_for_word_is_never_called_unsupported(path: Path)
 @pytest.mark.parametrize(
     "text",
     [
+        # a translation
         "Die Brücke über den Sund ist zwölf Kilometer lang [1].",
         "Die Orla-Brücke wurde am 12. März 1954 eröffnet, entworfen von der Ingenieurin Mira Tolland [1].",
         "这座大桥由米拉·托兰设计，于1954年3月12日通车[1]。",
         "Le pont fut ouvert le 12 mars 1954 et traverse un bras de mer [1].",
         "Мост длиной 12 км был открыт в 1954 году [1].",
-    ],
-)
-def test_a_translation_is_never_called_unsupported(text: str) -> None:
-    assert False not in flags(text)
-
-
-def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
-    assert flags("Die Brücke wurde im Jahr 1803 grün gestrichen [1].") == [False]
-    assert flags("这座桥在1803年被漆成绿色[1]。") == [False]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+        # talk about the answer
         "Comparing what the documents say about each of them [1][2], the conclusion is clear.",
         "- Putting these together gives Mira Tolland.",
         "The reasons are as follows:",
@@ -226,8 +207,14 @@ def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
         "The bridge opened the year the ferry stopped, 53 years after the ferry began.",
     ],
 )
-def test_talk_about_the_answer_is_not_called_unsupported(text: str) -> None:
+def test_a_translation_and_talk_about_the_answer_are_never_called_unsupported(text: str) -> None:
+    assert False not in flags(text)
     assert False not in flags(f"The ferry ran from 1901 until 1954 [2].\n\n{text}")
+
+
+def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
+    assert flags("Die Brücke wurde im Jahr 1803 grün gestrichen [1].") == [False]
+    assert flags("这座桥在1803年被漆成绿色[1]。") == [False]
 
 
 def test_yes_states_what_was_asked() -> None:

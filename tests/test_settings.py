@@ -42,6 +42,7 @@ def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
         ({"TRELLIS_LM_EXTRCT": "m"}, "TRELLIS_LM_EXTRACT"),
         ({"TRELLIS_CHUNK_TOKENS": "many"}, "many"),
         ({"TRELLIS_TAU": "2"}, "tau"),
+        *(({f"TRELLIS_{name}": "0"}, name.lower()) for name in ("RPM", "TPM", "MAX_ATTEMPTS", "TIMEOUT", "MAX_TOKENS")),
         ({"TRELLIS_CONFIG": "/no/such/file.toml"}, "/no/such/file.toml"),
         ({"TRELLIS_CHUNK_OVERLAP": "300"}, "chunk_overlap"),
     ],

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 import flows
 from flows.cli.screen import Screen, runtime_of, session_of
 from flows.query import answer_question, retrieve_passages
-from flows.question import AskOptions
+from flows.question import AskOptions, check_question
 from flows.session import Session, open_session
 from flows.usage import error_of, in_short, source_line
 from prompts.engine.errors import EngineError
@@ -68,8 +68,8 @@ def _wanted(options: Namespace) -> AskOptions:
     """What was typed; what cannot be meant fails here, before anything is opened."""
     if (options.question is None) == (options.questions is None):
         raise UsageError("One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE.")
-    if options.question is not None and not options.question.strip():
-        raise UsageError("The question is empty.", "Write it in quotes after the command.")
+    if options.question is not None:
+        check_question(options.question)
     if options.where is not None:
         check_filter(options.where)
     return AskOptions(
@@ -196,12 +196,12 @@ async def _answer_all(
             async with slots:
                 return {"id": asked.id, **(await answering(asked.question, wanted, session)).model_dump()}
         except Exception as error:  # a fault in one question must not cost the answers to the others
-            name = row.get("id") if isinstance(row, dict) else None
+            name = row.get("id") if isinstance(row, dict) and isinstance(row.get("id"), str | int) else None
             if isinstance(error, ValidationError):
                 first = error.errors(include_url=False)[0]
                 place = ".".join(map(str, first["loc"]))
                 error = UsageError(f"Line {number}: {place}: {first['msg']}.", f"A row is {ROW_FORM}.")
-            elif isinstance(error, json.JSONDecodeError):
+            elif isinstance(error, json.JSONDecodeError | RecursionError) and row is None:
                 error = UsageError(f"Line {number}: {error}", f"A row is {ROW_FORM}.")
             elif not isinstance(error, TrellisError | EngineError):
                 log.warning("question %r failed", name, exc_info=True)

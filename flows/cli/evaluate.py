@@ -123,6 +123,8 @@ async def _run(
     questions: str | list[EvaluationQuestion] = options.questions
     if questions == FEEDBACK:
         questions = [row.as_question for row in runtime.workspace.database.feedback.list()]
+        if not questions:
+            raise UsageError("No answer was rated in this workspace.", "Rate some on the page of `trellis serve`.")
     plan = await plan_of(
         options.system or (), questions, names, limit=options.limit, data=options.data,
         criteria=_listed(options.judge), repeats=options.repeats,

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from flows.session import Session
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Screen:
@@ -48,14 +51,19 @@ class Screen:
 
     def exactly(self, text: str) -> None:
         """Text as it is; where a terminal would put its prompt behind it, a line ends it."""
-        sys.stdout.write(text)
+        sys.stdout.write(_steady(text))
         if sys.stdout.isatty() and not text.endswith("\n"):
             sys.stdout.write("\n")
 
     def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
         """A line for people; `style` is rich's, and shows on terminals only."""
         self._rich().print(
-            " " * indent + text, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True
+            " " * indent + _steady(text),
+            style=style or None,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            soft_wrap=True,
         )
 
     def facts(self, rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
@@ -73,7 +81,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """A message beside the result, on standard error."""
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(_steady(text) + "\n")
 
     def error(self, error: Exception) -> None:
         """What happened and what to do."""
@@ -137,6 +145,11 @@ class Screen:
 
             self._console = Console(file=sys.stdout)
         return self._console
+
+
+def _steady(text: str) -> str:
+    """The text without what steers a terminal: controls, escape sequences, and what turns the direction of writing."""
+    return _STEERING.sub("\ufffd", text)
 
 
 def rounded(value: object, name: str = "") -> object:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from flows.cli.screen import Screen, runtime_of
+from flows.operations.index_run import note
 from flows.runtime import open_caches
 from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words
@@ -90,9 +91,11 @@ def generations(options: Namespace, screen: Screen) -> None:
 
 def rollback(options: Namespace, screen: Screen) -> None:
     """Switch, and say what is current now. Raises UnknownGeneration, WorkspaceLocked."""
-    workspace = runtime_of(options).workspace
+    runtime = runtime_of(options)
+    workspace = runtime.workspace
     before = next((info.number for info in workspace.generations() if info.current), None)
     workspace.rollback(options.generation)
+    note("rollback", runtime, generation=options.generation)
     title = f"Generation {options.generation} is current. Later ones are kept."
     screen.result({"generation": options.generation, "before": before}, title, without=("generation",))
 
@@ -125,8 +128,10 @@ def archive(options: Namespace, screen: Screen) -> None:
 
 def restore(options: Namespace, screen: Screen) -> None:
     """Make a workspace of the archive, and its vector indexes anew."""
-    workspace = runtime_of(options).workspace
+    runtime = runtime_of(options)
+    workspace = runtime.workspace
     report = read_archive(Path(options.file), workspace.root)
+    note("restore", runtime, generation=report.generation, generations=len(report.generations))
     for number in report.generations:
         try:
             workspace.rebuild_vectors(number)

@@ -1,6 +1,8 @@
 """The mode `auto`: one decision for each question, made before anything is searched, on the mode that answers it.
 
 walk the triples, if there are any ─ choose ─ answer ─ (nothing found) the search
+
+Without a model the reports come after the search where only the wording says, and not plainly, that the whole is meant.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,7 +15,7 @@ from flows.session import SAMPLE, GraphReader, ReportReader
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
-from tasks.choose import SEARCH, choose
+from tasks.choose import SEARCH, WHOLE, choose
 
 SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
 
@@ -23,7 +25,11 @@ async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mod
     decision = await given(choose_mode, resources)
     first: Response | None = None
     tried: list[ModeTried] = []
-    for mode in dict.fromkeys((decision.mode, SEARCH)):
+    modes = list(dict.fromkeys((decision.mode, SEARCH)))
+    if decision.mode in WHOLE and Choose(resources.models).doubts(decision.confidence):
+        modes.reverse()  # what is found tells whether the question is about a part
+        decision = decision.model_copy(update={"reason": f"perhaps {decision.reason}; the passages come first"})
+    for mode in modes:
         if tried:
             resources.withdraw_draft()
         response = await respond(resources, mode)

@@ -77,11 +77,13 @@ async def undo(number: int, runtime: Runtime) -> EditReport:
 
 
 async def _edited(change: Editing, undone: bool, runtime: Runtime) -> EditReport:
-    with _next_generation(runtime) as staging:
-        new_edit = change(staging)
-        await derive(staging.documents.chunks(), (), staging, runtime)
-        entities = len(staging.graph.entities())
-        number = staging.publish()
+    async with remembered("undo" if undone else "edit", runtime) as summary:
+        with _next_generation(runtime) as staging:
+            new_edit = change(staging)
+            await derive(staging.documents.chunks(), (), staging, runtime)
+            entities = len(staging.graph.entities())
+            number = staging.publish()
+        summary["generation"] = number
     await watched_after(runtime)
     return EditReport(edit=new_edit, undone=undone, generation=number, entities=entities)
 
@@ -324,7 +326,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         chunks = staging.documents.chunks(documents=documents)
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
-        memories = sum(map(memory.remove_document, documents))
+        memories = memory.remove_documents(documents)
         traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
         caches = open_caches(runtime.settings, runtime.workspace)
         answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
@@ -334,8 +336,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
         retire = () if keep_history else tuple(held.generations)
         number = staging.publish(retire=retire, afresh=True)
-    for document in documents:
-        memory.remove_document(document)  # what a question that ran meanwhile has put there
+    memory.remove_documents(documents)  # what a question that ran meanwhile has put there
     await watched_after(runtime)
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,

@@ -53,6 +53,11 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
         _remember(runtime, kind, started, "completed", summary)
 
 
+def note(kind: str, runtime: Runtime, **summary: object) -> None:
+    """A row in the history for what is done in a moment and was done."""
+    _remember(runtime, kind, _now(), "completed", summary)
+
+
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,6 +16,7 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
+from prompts.engine.calls import Call
 from prompts.engine.embedders import NoEmbedder, text_hash
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.key_masking import mask_keys
@@ -22,6 +24,7 @@ from prompts.engine.models import Answerer
 from prompts.engine.providers import without_user
 from prompts.engine.rerankers import ApiReranker
 from prompts.engine.spending import Spent
+from prompts.text.tokens import count_tokens
 from storage.answer_records import Answer, Citation, Passage
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedSystem, EvaluationQuestion
@@ -238,3 +241,33 @@ _CITATION: Mapping[str, object] = {
 def _parts(row: Mapping[str, object], name: str) -> list[object]:
     parts = row.get(name)
     return parts if isinstance(parts, list) else []
+
+
+# --- a stand-in for every model --------------------------------------------------------------------------------------
+
+# Tokens that a model writes for a question's step, where the smallest answer says nothing of that.
+ANY_ANSWER_TOKENS = 120
+_DEEPEST = 6
+_SMALLEST: Mapping[str, object] = {"string": "as the documents say [1]", "integer": 1, "number": 0.5, "boolean": True}
+
+
+def any_answer(call: Call) -> tuple[str, int]:
+    """A small answer in the form of any step, and how many tokens a model's is taken to have."""
+    schema = call.schema or {}
+    text = json.dumps(_smallest(schema, schema, 0)) if schema else "END"
+    return text, max(ANY_ANSWER_TOKENS, count_tokens([text])[0])
+
+
+def _smallest(part: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> object:
+    """A value that fits a part of a schema: one item for a list, the first of several choices."""
+    if "$ref" in part:
+        return _smallest(root["$defs"][str(part["$ref"]).rpartition("/")[2]], root, depth + 1)
+    if "anyOf" in part:
+        return _smallest(part["anyOf"][0], root, depth)
+    if "enum" in part or "const" in part:
+        return part["enum"][0] if "enum" in part else part["const"]
+    if "properties" in part:
+        return {name: _smallest(value, root, depth + 1) for name, value in part["properties"].items()}
+    if part.get("type") == "array":
+        return [_smallest(part["items"], root, depth + 1)] if "items" in part and depth < _DEEPEST else []
+    return _SMALLEST.get(str(part.get("type")))

@@ -69,7 +69,10 @@ def end_with(parent: int) -> dict[str, object]:
     """A pull step, as Prefect calls what a run's process does before it loads the flow: from now on end with `parent`.
 
     Killed, not told: whoever served the run is gone, and with it perhaps the server that would hear of an end in words.
+    Nothing happens in `parent` itself, where Prefect takes the steps too: for the hooks of a run that it cancels.
     """
+    if os.getpid() == parent:
+        return {}
     threading.Thread(target=_watch, args=(parent,), name="trellis-orphan", daemon=True).start()
     return {}
 

@@ -10,7 +10,9 @@ import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from fastapi import Request
@@ -82,7 +84,7 @@ class TooLarge(ServiceError):
 
 
 class TooOften(ServiceError):
-    """A key has used up its requests of the minute."""
+    """A key has used up its requests of the minute, or its tokens of the day."""
 
     status = 429
 
@@ -137,6 +139,32 @@ class Caller:
 
 
 NOBODY = Caller("nobody", "admin")  # where no key is set, who reaches this machine may do all
+CALLER = ContextVar[Caller]("caller", default=NOBODY)  # of the request that is answered
+
+
+class DayTokens:
+    """What each key's questions have taken of models since midnight UTC; a service that starts again counts anew."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._day = date.min
+        self._taken: dict[str, int] = defaultdict(int)
+
+    def check(self) -> None:
+        """Raises TooOften where the caller has used up the tokens of a day; the question that does so is answered."""
+        today = datetime.now(UTC).date()
+        if today != self._day:
+            self._day = today
+            self._taken.clear()
+        name = CALLER.get().name
+        if self._most is not None and self._taken[name] >= self._most:
+            raise TooOften(
+                f"The key {name!r} may take {self._most:,} tokens of models a day.", "Ask again after midnight UTC."
+            )
+
+    def add(self, tokens: int) -> None:
+        """Count what the caller's answer took."""
+        self._taken[CALLER.get().name] += tokens
 
 
 def new_key(name: str, role: Role) -> tuple[str, str]:
@@ -202,6 +230,7 @@ class Guard:
         try:
             scope["request_id"] = entry.request_id
             scope["caller"] = entry.caller = self._admitted(scope)
+            CALLER.set(entry.caller)
             upload = scope["type"] == "http" and scope["method"] == "PUT"
             body = entry.body = _Body(receive, self._limits, upload, Headers(scope=scope))
             body.check_length()

@@ -42,10 +42,10 @@ def create_app(
     workspaces, metrics = Workspaces(settings), Metrics()
     service = Service(
         settings=settings, workspaces=workspaces, metrics=metrics, sources=tuple(sources),
-        questions=Questions(workspaces, metrics, settings.service.at_once), runs=_runs(workspaces, prefect),
+        questions=Questions(workspaces, metrics, settings.service), runs=_runs(workspaces, prefect),
         prefect=prefect.removesuffix("/api") if prefect else None,
     )  # fmt: skip
-    mcp = McpEndpoint(workspaces)
+    mcp = McpEndpoint(workspaces, service.questions)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.modes.registry import AUTO
 from flows.question import AskOptions
-from flows.service.access import shown_error
+from flows.service.access import DayTokens, shown_error
 from flows.service.metrics import Metrics
 from flows.service.workspaces import DEFAULT, Workspaces
-from flows.settings import Settings
+from flows.settings import ServiceSettings, Settings
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from storage.filters import check_filter
@@ -73,25 +73,32 @@ class Event(Record):
 
 
 class Questions:
-    """Answers questions, at most so many at once: others wait for their turn."""
+    """Answers questions, at most so many at once: others wait for their turn. A key's tokens of a day are held."""
 
-    def __init__(self, workspaces: Workspaces, metrics: Metrics, at_once: int) -> None:
+    def __init__(self, workspaces: Workspaces, metrics: Metrics, settings: ServiceSettings) -> None:
         self._workspaces = workspaces
         self._metrics = metrics
-        self._places = asyncio.Semaphore(at_once)
+        self._places = asyncio.Semaphore(settings.at_once)
+        self._tokens = DayTokens(settings.tokens_a_day)
 
-    async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
-        """The answer. Errors as of `flows.query.aask`, and UnknownWorkspace."""
-        options = asked.options(on_text)
+    async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
+        """The answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
         async with self._places:
-            answer = await self._workspaces.ask(asked.workspace, asked.question, options, asked.as_of)
-        self._metrics.answer(asked.workspace, answer)
+            self._tokens.check()
+            answer = await self._workspaces.ask(name, question, options, as_of)
+        self._tokens.add(answer.usage.input_tokens + answer.usage.output_tokens)
+        self._metrics.answer(name, answer)
         return answer
 
-    async def retrieve(self, asked: RetrieveRequest) -> Retrieval:
-        """The best passages, without an answer."""
+    async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
+        """The best passages of a workspace, without an answer."""
         async with self._places:
-            return await self._workspaces.retrieve(asked.workspace, asked.question, asked.options(), asked.as_of)
+            self._tokens.check()
+            return await self._workspaces.retrieve(name, question, options, as_of)
+
+    async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
+        """The answer to a request."""
+        return await self.ask(asked.workspace, asked.question, asked.options(on_text), asked.as_of)
 
     async def events(self, asked: AskRequest) -> AsyncIterator[Event]:
         """What happens, as it happens; closing this ends the work. An error is the last event and is not raised."""

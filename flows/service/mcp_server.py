@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Annotated, TypeVar
+from typing import Annotated, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
 from mcp.server import MCPServer
@@ -25,7 +25,7 @@ from flows.service.access import NotThere
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
-from storage.answer_records import Effort, Fallback
+from storage.answer_records import Answer, Citation, Effort, Fallback, Retrieval
 from storage.errors import NoGeneration, TrellisError
 from storage.records import Record
 
@@ -44,21 +44,10 @@ WINDOW = 4_000  # characters of a source
 ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
 
 
-class ToolPlace(Record):
+class ToolPlace(reading.Quote):
     """A place in a document, in characters of its text, with what stands there."""
 
-    document: str
-    title: str
-    start: int
-    end: int
-    quote: str
     page: int | None = None
-
-
-class CitedPlace(ToolPlace):
-    """What supports the statements that bear its marker."""
-
-    marker: str
 
 
 class ToolAnswer(Record):
@@ -66,7 +55,7 @@ class ToolAnswer(Record):
 
     answer: str
     fallback: Fallback
-    citations: tuple[CitedPlace, ...]
+    citations: tuple[Citation, ...]
     generation: int
 
 
@@ -116,9 +105,21 @@ class ToolSource(Record):
     text: str
 
 
-def mcp_server(workspaces: Workspaces, name: str = DEFAULT) -> MCPServer:
+class Answerer(Protocol):
+    """Who answers: workspaces, or the service's questions, which count and limit them."""
+
+    async def ask(self, name: str, question: str, options: AskOptions) -> Answer:
+        """The answer from a workspace."""
+        ...
+
+    async def retrieve(self, name: str, question: str, options: AskOptions) -> Retrieval:
+        """The best passages of a workspace."""
+        ...
+
+
+def mcp_server(workspaces: Workspaces, name: str = DEFAULT, asking: Answerer | None = None) -> MCPServer:
     """The tools and resources of a workspace."""
-    server = _Server(workspaces, name)
+    server = _Server(workspaces, name, asking or workspaces)
     for tool in (server.ask, server.retrieve, server.entity, server.paths, server.reports, server.source):
         server.add_tool(tool, annotations=READ_ONLY)
     resource = partial(server.resource, security=ANY_ID)
@@ -133,8 +134,8 @@ class McpEndpoint:
     Requests stand on their own: no session outlives one. Who may ask is not its business.
     """
 
-    def __init__(self, workspaces: Workspaces) -> None:
-        self._servers = {name: mcp_server(workspaces, name) for name in workspaces.names}
+    def __init__(self, workspaces: Workspaces, asking: Answerer) -> None:
+        self._servers = {name: mcp_server(workspaces, name, asking) for name in workspaces.names}
         for server in self._servers.values():  # hosts and origins are looked at before anything comes here
             unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
             server.streamable_http_app(json_response=True, stateless_http=True, transport_security=unguarded)
@@ -155,12 +156,13 @@ class McpEndpoint:
 
 
 class _Server(MCPServer):
-    def __init__(self, workspaces: Workspaces, name: str) -> None:
+    def __init__(self, workspaces: Workspaces, name: str, asking: Answerer) -> None:
         super().__init__(
             "trellis", title="Trellis", instructions=INSTRUCTIONS, version=version("trellis-rag"), log_level="WARNING"
         )
         self._workspaces = workspaces
         self._workspace = name
+        self._asking = asking
 
     async def _read(self, read: Callable[[Session], T]) -> T:
         return await self._workspaces.read(self._workspace, read)
@@ -177,12 +179,10 @@ class _Server(MCPServer):
         with _told(ToolError):
             only = None if documents is None else tuple(documents)
             options = AskOptions(mode=mode, effort=effort, documents=only, response=response)
-            answer = await self._workspaces.ask(self._workspace, question, options)
+            answer = await self._asking.ask(self._workspace, question, options)
         return ToolAnswer(
             answer=answer.answer, fallback=answer.fallback, generation=answer.generation,
-            citations=tuple(
-                CitedPlace(**citation.model_dump(include={*CitedPlace.model_fields})) for citation in answer.citations
-            ),
+            citations=answer.citations,
         )  # fmt: skip
 
     async def retrieve(
@@ -194,7 +194,7 @@ class _Server(MCPServer):
         """The passages that bear most on a question, best first, without an answer."""
         with _told(ToolError):
             options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
-            passages = (await self._workspaces.retrieve(self._workspace, question, options)).passages
+            passages = (await self._asking.retrieve(self._workspace, question, options)).passages
             names = {passage.chunk for passage in passages}
             chunks = await self._read(lambda session: session.generation.documents.chunks(ids=names))
         places = {chunk.id: chunk for chunk in chunks}

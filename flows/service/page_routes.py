@@ -16,7 +16,7 @@ from flows.operations import changes
 from flows.service import reading
 from flows.service.access import needs
 from flows.service.picture import Picture, picture
-from flows.service.rest import EDIT, Here, Limit
+from flows.service.rest import EDIT, Here, Limit, usual_sources
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from storage.errors import UsageError
@@ -36,10 +36,12 @@ async def _beside(work: Coroutine[Any, Any, T]) -> T:
 
 
 class About(Record):
-    """What the page shows of a workspace before anything is asked; `generation` is None where nothing is indexed."""
+    """What the page shows of a workspace before anything is asked; `generation` is None where nothing is indexed,
+    `sources` counts what an index run reads that names none."""
 
     generation: int | None
     documents: int
+    sources: int
     modes: tuple[str, ...]
     prefect: str | None
 
@@ -52,6 +54,7 @@ def about(service: Here, workspace: str = DEFAULT) -> About:
     return About(
         generation=current.number if current else None, prefect=service.prefect,
         documents=current.counts.get("documents", 0) if current else 0, modes=mode_names(),
+        sources=len(usual_sources(service, workspace)),
     )  # fmt: skip
 
 
@@ -80,11 +83,11 @@ async def retry(service: Here, workspace: str = DEFAULT) -> changes.RetryReport:
 
 @router.get("/picture", tags=["graph"])
 async def graph_picture(
-    service: Here, name: str | None = None, workspace: str = DEFAULT,
+    service: Here, name: str | None = None, other: str | None = None, workspace: str = DEFAULT,
     most: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 150,
 ) -> Picture:  # fmt: skip
-    """An entity's neighbourhood, or the most connected entities, with a place for each."""
-    return await service.workspaces.read(workspace, lambda session: picture(session, name, most))
+    """An entity's neighbourhood, the paths to `other`, or the most connected entities, with a place for each."""
+    return await service.workspaces.read(workspace, lambda session: picture(session, name, most, other))
 
 
 class EditBody(BaseModel):

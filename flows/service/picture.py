@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from flows.service.reading import neighbourhood
+from flows.service.reading import around, entities_called, paths_between
 from flows.session import Session
 from storage.graph_records import Entity
 from storage.records import Record
@@ -34,25 +34,37 @@ class PictureEdge(Record):
 
 
 class Picture(Record):
-    """Part of the graph, the most connected nodes first; `cut` says that there is more of it."""
+    """Part of the graph, the most connected nodes first; `cut` says that there is more of it.
+
+    `start` are the entities that it was asked for, `walk` the pairs of entities that the paths between them join.
+    """
 
     nodes: tuple[PictureNode, ...]
     edges: tuple[PictureEdge, ...]
     cut: bool
     generation: int
+    start: tuple[str, ...] = ()
+    walk: tuple[tuple[str, str], ...] = ()
 
 
-def picture(session: Session, name: str | None = None, most: int = 150) -> Picture:
-    """At most so many entities around those with a name (or id), or the most connected of all that have a relation.
+def picture(session: Session, name: str | None = None, most: int = 150, other: str | None = None) -> Picture:
+    """At most so many entities around those with a name (or id), or the most connected of all that have a relation;
+    with `other` the paths between the two and what lies beside them.
 
     Raises UsageError, with the nearest names, for an unknown one.
     """
-    facts = session.graph.facts
+    facts, start, walk = session.graph.facts, tuple[str, ...](), tuple[tuple[str, str], ...]()
     if name is None:
         ranked = sorted((facts.entities[node] for node in facts.touching), key=_importance)
         chosen, cut = ranked[:most], len(ranked) > most
     else:
-        near = neighbourhood(session, name, HOPS, most)
+        start = tuple(entity.id for entity in entities_called(session, name))
+        if other is not None:
+            ways = paths_between(session, name, other).paths
+            walk = tuple(dict.fromkeys((step.source, step.target) for way in ways for step in way.steps))
+            start = (*start, *(entity.id for entity in entities_called(session, other)))
+        middle = tuple(dict.fromkeys((*(end for pair in walk for end in pair), *start)))
+        near = around(session, middle, HOPS if other is None else 1, max(most, len(middle)))
         chosen, cut = [facts.entities[node.id] for node in near.nodes], near.cut
     edges = _edges(session, {entity.id for entity in chosen})
     places = _layout([entity.id for entity in chosen], edges)
@@ -64,7 +76,7 @@ def picture(session: Session, name: str | None = None, most: int = 150) -> Pictu
         )
         for entity in sorted(chosen, key=_importance)
     )  # fmt: skip
-    return Picture(nodes=tuple(nodes), edges=tuple(edges), cut=cut, generation=session.number)
+    return Picture(nodes=tuple(nodes), edges=tuple(edges), cut=cut, generation=session.number, start=start, walk=walk)
 
 
 def _importance(entity: Entity) -> tuple[int, int, str]:

@@ -5,7 +5,7 @@ Commands, the service's interfaces and its page call these functions with an ope
 
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
@@ -236,10 +236,13 @@ class Subgraph(Record):
 
 def neighbourhood(session: Session, name: str, hops: int = 1, limit: int = MOST_NODES) -> Subgraph:
     """What lies within so many steps of the entities with a name (or the id of one), the nearest and heaviest first."""
+    return around(session, [entity.id for entity in entities_called(session, name)], hops, limit)
+
+
+def around(session: Session, start: Sequence[str], hops: int, limit: int) -> Subgraph:
+    """What lies within so many steps of some entities."""
     facts = session.graph.facts
-    start = _entities_called(session, name)
-    distances, queue = dict.fromkeys((entity.id for entity in start), 0), deque(entity.id for entity in start)
-    cut = False
+    distances, queue, cut = dict.fromkeys(start, 0), deque(start), False
     while queue:
         near = queue.popleft()
         if distances[near] == hops:
@@ -267,7 +270,8 @@ def neighbourhood(session: Session, name: str, hops: int = 1, limit: int = MOST_
     return Subgraph(nodes=nodes, edges=edges, cut=cut, generation=session.number)
 
 
-def _entities_called(session: Session, name: str) -> list[Entity]:
+def entities_called(session: Session, name: str) -> list[Entity]:
+    """The entities with a name, or the one with an id. Raises UsageError, with the nearest names."""
     by_id = session.graph.facts.entities
     if name in by_id:
         return [by_id[name]]
@@ -299,7 +303,7 @@ class Paths(Record):
 def paths_between(session: Session, first: str, second: str, k: int = 3) -> Paths:
     """Up to k ways between what two names (or ids) mean. UsageError, with the nearest, where a name is unknown."""
     facts = session.graph.facts
-    sources, targets = ([entity.id for entity in _entities_called(session, name)] for name in (first, second))
+    sources, targets = ([entity.id for entity in entities_called(session, name)] for name in (first, second))
     chains = shortest_paths(facts, sources, targets, k)
     stated = [place for chain in chains for relation in chain for place in facts.places[relation.id]]
     quotes = _Quotes(session.generation, {place.chunk for place in stated})

@@ -26,6 +26,7 @@ from storage.workspace import GenerationInfo
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
 Here = Annotated[Service, Depends(service_of)]
 EDIT = [Depends(needs("edit"))]
+USUAL = RunRequest()
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ async def event_lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
 async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Retrieval:
     """The best passages for a question, without an answer."""
     note_question(request, service.settings, body)
-    return await service.questions.retrieve(body)
+    return await service.questions.retrieve(body.workspace, body.question, body.options(), body.as_of)
 
 
 # --- documents -------------------------------------------------------------------------------------------------------
@@ -126,19 +127,26 @@ async def forget_document(
 # --- index runs ------------------------------------------------------------------------------------------------------
 
 
+def usual_sources(service: Service, workspace: str) -> tuple[str, ...]:
+    """What a run reads that names nothing: the uploads, and for the default workspace what the service was given."""
+    uploads = upload_folder(service.workspaces.folder(workspace))
+    given = service.sources if workspace == DEFAULT else ()
+    return (*given, *([str(uploads)] if uploads.is_dir() else []))
+
+
 async def start_run(service: Service, workspace: str, wanted: RunRequest) -> IndexRun:
     """Start a run on the sources named, or on the usual ones of a workspace."""
-    folder = service.workspaces.folder(workspace)
-    uploads = upload_folder(folder)
-    usual = (*service.sources, *([str(uploads)] if uploads.is_dir() else [])) if workspace == DEFAULT else ()
-    usual = usual or ((str(uploads),) if uploads.is_dir() else ())
-    return await service.runs.start(workspace, folder, wanted.model_copy(update={"sources": wanted.sources or usual}))
+    sources = wanted.sources or usual_sources(service, workspace)
+    return await service.runs.start(
+        workspace, service.workspaces.folder(workspace), wanted.model_copy(update={"sources": sources})
+    )
 
 
 @router.post("/index-runs", tags=["index runs"], status_code=202)
 async def index(
-    wanted: RunRequest, service: Here, caller: Annotated[Caller, Depends(needs("edit"))], workspace: str = DEFAULT
-) -> IndexRun:
+    service: Here, caller: Annotated[Caller, Depends(needs("edit"))], wanted: RunRequest = USUAL,
+    workspace: str = DEFAULT,
+) -> IndexRun:  # fmt: skip
     """Bring a workspace up to date with its uploaded files and usual sources; the role `admin` may name others, which
     are files and folders of this machine."""
     if wanted.sources and not caller.may("admin"):

@@ -16,8 +16,10 @@ T = TypeVar("T")
 Schema = dict[str, object]
 Finish = Literal["stop", "length", "withheld"]
 MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
-# Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token.
-_WIDE = re.compile(r"[⺀-鿿가-힯]")
+# Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token. The first bytes (UTF-16)
+# of all characters but ideographs, kana and hangul: to count those is to leave out these, at a fiftieth of a regular
+# expression's time.
+_NARROW = bytes(byte for byte in range(256) if not (0x2E <= byte <= 0x9F or 0xAC <= byte <= 0xD7))
 # Tokenizers keep letters and what follows them apart, but for some with "don't".
 _MARKED = re.compile(r"\w(?=[^\w\s'’])")
 
@@ -129,7 +131,12 @@ class Transport(Protocol):
 
 @memo
 def _least_tokens(text: str) -> int:
-    return len(text.split()) + len(_MARKED.findall(text)) + len(_WIDE.findall(text)) // 3
+    return len(text.split()) + len(_MARKED.findall(text)) + _wide(text) // 3
+
+
+def _wide(text: str) -> int:
+    """How many ideographs and signs of that width a text has."""
+    return 0 if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")[::2].translate(None, _NARROW))
 
 
 def most_tokens(texts: Sequence[str]) -> int:
@@ -139,9 +146,7 @@ def most_tokens(texts: Sequence[str]) -> int:
 
 def rough_tokens(text: str) -> int:
     """About how many tokens a text has."""
-    if text.isascii():
-        return len(text) // 4 + 1
-    wide = len(_WIDE.findall(text))
+    wide = _wide(text)
     return wide + (len(text) - wide) // 4 + 1
 
 

@@ -12,7 +12,7 @@ for other work, and enters an answer of the cache as it was paid for once: syste
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -66,6 +66,7 @@ class Client:
     spend_budget: SpendBudget = field(default_factory=SpendBudget)
     locks: CallLocks = field(default_factory=CallLocks)
     compared: bool = False
+    gate: Callable[[], Awaitable[None]] | None = None  # what each try waits for before it takes its place
     _usual: float = field(default=_USUAL_ANSWER, init=False)
 
     async def ask(
@@ -142,6 +143,8 @@ class Client:
         most = call.most_tokens() if self.spend_budget.limited else 0  # whoever has no budget does not count
         while True:
             try:
+                if self.gate is not None:
+                    await self.gate()
                 async with (
                     self.limits.slot(asker.priority, call.tokens() + int(self._usual)) as start,
                     self.spend_budget.reserved(most, call.max_tokens, self.price) as bill,

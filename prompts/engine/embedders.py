@@ -32,6 +32,7 @@ CHOICES = (
 )
 _SENTENCE_END = re.compile(r"[.!?][\"')\]”’]*(?=\s)|[。！？；][”’」』）]*|\n")
 _SPACE = re.compile(r"\s")
+_MOST_RECENT = 8_192  # vectors: those of the sentences of some hundred questions
 # Without a tokenizer: four letters, one ideograph or one sign a token: a little more than real tokenizers make.
 _ROUGH_TOKEN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_]{1,4}|[^\w\s]|_")
 
@@ -78,6 +79,7 @@ class Embedder(ABC):
         self.form = form or EmbeddingForm()
         self.name = self.form.named(model)
         self._cache = cache
+        self._recent: dict[str, Floats] = {}
 
     @property
     @abstractmethod
@@ -123,12 +125,14 @@ class Embedder(ABC):
         """Unit vectors, len(texts) x dimension. Reads `max_tokens` of each text: cut longer ones by `windows` first.
 
         `query`: the texts are looked for among passages, which some models are told. `keep` says whether new vectors go
-        into the cache.
+        into the cache; those that do not are kept in the process, the last of them.
         """
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         hashes = {text: self._key(text, query) for text in dict.fromkeys(texts)}
-        vectors = dict(self._cache.get_many(self.name, list(hashes.values()))) if self._cache else {}
+        vectors = {key: vector for key in hashes.values() if (vector := self._recent.get(key)) is not None}
+        if self._cache:
+            vectors |= self._cache.get_many(self.name, [key for key in hashes.values() if key not in vectors])
         missing = [text for text, key in hashes.items() if key not in vectors]
         for at in range(0, len(missing), self.kept_after or len(missing) or 1):
             part = missing[at : at + (self.kept_after or len(missing))]
@@ -138,6 +142,10 @@ class Embedder(ABC):
             fresh = {hashes[text]: vector for text, vector in zip(part, unit_vectors, strict=True)}
             if self._cache and keep:
                 self._cache.put_many(self.name, fresh)
+            elif not keep:
+                self._recent |= fresh
+                for key in list(self._recent)[:-_MOST_RECENT]:
+                    self._recent.pop(key, None)
             vectors |= fresh
         self._count(len(hashes), len(missing))
         widths = {vector.shape[-1] for vector in vectors.values()}
@@ -167,7 +175,7 @@ class Embedder(ABC):
 
 
 def cosines(embedder: Embedder, question: str, texts: Sequence[str]) -> list[float]:
-    """The cosine of a question with each of the texts; 0 where the embedder cannot read it. Nothing goes to a cache."""
+    """The cosine of a question with each of the texts; 0 where the embedder cannot read it. Nothing is stored."""
     if not embedder.reads(question):
         return [0.0] * len(texts)
     vectors, asked = embedder.embed(texts, keep=False), embedder.embed([question], query=True, keep=False)[0]

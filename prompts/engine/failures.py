@@ -67,6 +67,10 @@ class Failure(Exception):
         self.status = 0
 
 
+# Bytes of a server's reply: the vectors of a batch of texts may take 10 MB, a written answer never one.
+LONGEST_REPLY = 32_000_000
+
+
 class Retries:
     """The tries of one call to a server; at most `most` of them fail."""
 

@@ -4,15 +4,17 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from prompts.engine.embedders import Lazy
 from prompts.engine.errors import BadKey, ModelUnavailable
-from prompts.engine.failures import LONGEST_WAIT, Failure, backoff, refused, unreachable
+from prompts.engine.failures import LONGEST_REPLY, LONGEST_WAIT, Failure, backoff, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_keys, secrets_of_address
 from prompts.engine.providers import Endpoint, without_user
+
+if TYPE_CHECKING:  # where every model is of this machine, nobody waits for it
+    import httpx
 
 _ATTEMPTS = 5
 _SECONDS = 60.0  # for one try
@@ -58,17 +60,27 @@ class JsonApi:
                 )
             self._sleep(backoff(failed, failure.wait, random.random()))  # noqa: S311 -- jitter
 
-    def _tried(self, client: httpx.Client, body: Mapping[str, object]) -> bytes | Failure:
+    def _tried(self, client: "httpx.Client", body: Mapping[str, object]) -> bytes | Failure:
+        from httpx import TransportError
+
         try:
-            response = client.post(f"{self._where.url}{self._use.path}", json=dict(body))
-        except httpx.TransportError as error:
+            with client.stream("POST", f"{self._where.url}{self._use.path}", json=dict(body)) as response:
+                content = bytearray()
+                for chunk in response.iter_bytes():
+                    content += chunk
+                    if len(content) > LONGEST_REPLY:
+                        words = f"the reply is longer than {LONGEST_REPLY // 1_000_000} MB"
+                        return unreachable(self.name, self.address, words)
+        except TransportError as error:
             return unreachable(self.name, self.address, f"{type(error).__name__}: {mask_keys(str(error))}")
         if response.is_success:
-            return response.content
-        after, words = response.headers.get("retry-after"), mask_keys(response.text)
+            return bytes(content)
+        after, words = response.headers.get("retry-after"), mask_keys(content.decode("utf-8", "replace"))
         return refused(self.name, self.address, response.status_code, words, after, self._use.setting)
 
-    def _connected(self) -> httpx.Client:
+    def _connected(self) -> "httpx.Client":
+        import httpx
+
         if self._where.lacks:
             raise BadKey(
                 f"The {self._use.kind} {self._where.name!r} needs a key.",

@@ -8,6 +8,7 @@ is an error, and an answer has a time limit as a whole.
 
 import asyncio
 import base64
+import importlib
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -27,7 +28,7 @@ from dspy.utils.exceptions import LMError, LMStreamAssemblyError, LMUnsupportedF
 from prompts.engine.bridge import run_anywhere
 from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
 from prompts.engine.errors import ContextOverflow, EngineError, ModelMisconfigured
-from prompts.engine.failures import Failure, refused, unreachable
+from prompts.engine.failures import LONGEST_REPLY, Failure, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address, secrets_of_environment
 from prompts.engine.providers import LOCAL, Endpoint, ModelChoice, without_user
 from prompts.engine.streaming import ShownText
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 # Without this LiteLLM tries to download a price list on its first call.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
+# By name: `dspy.lm15` does not pass them on, and the types of what DSPy has copied would hide that DSPy has none.
+_TRANSPORTS: Any = importlib.import_module("dspy._vendor.lm15.transports")
 _FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "withheld", "refusal": "withheld"}
 # What an error of DSPy's without an HTTP status would have had as one.
 _STATUS = {"LMAuthError": 401, "LMBillingError": 402, "LMRateLimitError": 429, "LMServerError": 500}
@@ -338,12 +341,33 @@ async def _open(
     access = lm15.AccessPolicy(
         "server", base_url=without_user(url), headers=headers, auth_scheme=("api-key" if headers else "bearer",)
     )
+    transport = _BoundedTransport(
+        connect_timeout=_CONNECT, read_timeout=seconds, write_timeout=seconds, pool_timeout=None,
+        max_connections=_CONNECTIONS,
+    )  # fmt: skip
     config = lm15.RouterConfig(
         providers=(lm15.ProviderDefinition.chat(access, compat=compat),),
         api_keys={"server": endpoint.key or "none"},
         env={},
-        timeouts=lm15.Timeouts(connect=_CONNECT, read=seconds, write=seconds, pool=None),
-        max_connections=_CONNECTIONS,
+        transport=transport,
     )
-    async with lm15.AsyncLMRouter(config) as router:
+    async with transport, lm15.AsyncLMRouter(config) as router:
         yield router.lm("server:model")
+
+
+class _BoundedTransport(_TRANSPORTS.StdlibAsyncTransport):
+    """DSPy's connections, which read no reply of more than LONGEST_REPLY bytes into memory."""
+
+    async def _do_stream(self, request: object) -> object:
+        response = await super()._do_stream(request)
+        response._chunks = self._bounded(response._chunks)  # noqa: SLF001 -- the class of DSPy's own that we extend
+        return response
+
+    @staticmethod
+    async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        received = 0
+        async for chunk in chunks:
+            received += len(chunk)
+            if received > LONGEST_REPLY:
+                raise _TRANSPORTS.ReadError(f"the reply is longer than {LONGEST_REPLY // 1_000_000} MB")
+            yield chunk

@@ -11,7 +11,7 @@ import difflib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -64,6 +64,7 @@ class Models:
     """The model of every role, the meter and cache that they share, and the limits of each server.
 
     `rate_limiter_of` gives the limiter of calls and tokens a minute for a server's address; without it there is none.
+    Each try of a call to a server waits for the `gate` first, which other machines may share.
     `instructions` are a user's in place of ours, `programs` compiled steps (of several that fit the last), `authors`
     whom the work of the models counts as (see `Step.author`), each by step. `dataclasses.replace` makes the same models
     with other values; connections and limits stay shared.
@@ -75,6 +76,7 @@ class Models:
     cache: AnswerCache | None = None
     clock: Clock = field(default_factory=Clock)
     rate_limiter_of: Callable[[str], RateLimiter] | None = None
+    gate: Callable[[], Awaitable[None]] | None = None
     spend_budget: SpendBudget = field(default_factory=SpendBudget)
     policy: Policy = field(default_factory=Policy)
     answerer: Answerer | None = None
@@ -125,12 +127,14 @@ class Models:
 
     def examined(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
-        return self._reconnected(cache=None, rate_limiter_of=None, meter=Meter())
+        return self._reconnected(cache=None, rate_limiter_of=None, gate=None, meter=Meter())
 
     def rehearsed(self, answerer: Answerer) -> "Models":
         """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
         cache = _ReadOnlyCache(self.cache)
-        return self._reconnected(cache=cache, rate_limiter_of=None, meter=Meter(), answerer=answerer, compared=False)
+        return self._reconnected(
+            cache=cache, rate_limiter_of=None, gate=None, meter=Meter(), answerer=answerer, compared=False
+        )
 
     def _reconnected(self, **changes: Any) -> "Models":
         """The same models with connections and a budget of their own."""
@@ -230,6 +234,7 @@ class Models:
             spend_budget=self.spend_budget,
             locks=self.locks,
             compared=self.compared,
+            gate=None if isinstance(model, ModelChoice) and model.is_local else self.gate,
         )
 
 

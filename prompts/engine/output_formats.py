@@ -118,9 +118,9 @@ def texts(value: object) -> Iterator[str]:
         yield value
     elif isinstance(value, BaseModel):
         yield from texts([part for _, part in value])
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         yield from texts(list(value.values()))
-    elif isinstance(value, Sequence):
+    elif isinstance(value, list | tuple):
         for item in value:
             yield from texts(item)
 
@@ -170,6 +170,8 @@ class JsonFormat:
             first = error.errors(include_url=False)[0]
             place, value = ".".join(map(str, first["loc"])), str(first["input"])[:80]
             raise NotAsAsked(f"{place} is {value!r}: {first['msg']}.") from error
+        except ValueError as error:  # a figure of thousands of digits
+            raise NotAsAsked(f"the JSON cannot be read: {str(error)[:80]}.") from error
         if "{" in answer[end:]:
             raise NotAsAsked("more than one JSON object was given.")
         return dict(outputs)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
 
-_RELEASED = re.compile(r"(?:-(?:\d{8}|\d{4}|\d{2}))+\Z")
+_RELEASED = re.compile(r"(?:-(?:\d{8}|\d{4}|\d{2})){1,6}\Z")
 _PAUSE = 0.02  # seconds between two looks at the budget
 
 

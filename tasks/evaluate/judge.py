@@ -12,9 +12,8 @@ from statistics import mean
 
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import UsageError
-from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict
+from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict, plain
 from storage.records import Record
-from tasks.evaluate.measures import plain
 from tasks.step import PATIENT, gather_or_cancel, step
 
 FULL = 100

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
 from storage.errors import UsageError
-from storage.evaluation_records import EvaluationQuestion
+from storage.evaluation_records import EvaluationQuestion, plain
 from storage.run_records import Usage
 from tasks.evaluate.loong_rule import is_right
 from tasks.grounding import Scorer, ground, sentences_of, word_coverage
@@ -32,7 +32,6 @@ CUTS = (1, 2, 5, 8, 10)
 # Claims with at least this ROUGE-L in common say the same (GraphRAG tries .2 to .5).
 SAME_CLAIM = 0.5
 LOONG_LEVELS = ("spotlight_locating", "comparison", "clustering", "chain_of_reasoning")
-_MARKER = re.compile(r"\s*\[\d+(?:\s*[,，]\s*\d+)*\]")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _HAN = re.compile(r"([\u3400-\u9fff])")
 _WORD = re.compile(r"\w+")
@@ -61,11 +60,6 @@ def normalised(text: str) -> str:
     a word, as in CMRC 2018's evaluation."""
     kept = (c for c in text.lower() if c not in string.punctuation and not unicodedata.category(c).startswith("P"))
     return " ".join(_ARTICLES.sub(" ", _HAN.sub(r" \1 ", "".join(kept))).split())
-
-
-def plain(text: str) -> str:
-    """A text without the markers of its citations."""
-    return _MARKER.sub("", text).strip()
 
 
 def prediction(answer: Answer) -> str:

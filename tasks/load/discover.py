@@ -8,6 +8,7 @@ they are named themselves; a symbolic link that leaves its source is not followe
 # `os.path` on purpose: `abspath` keeps a link as it was named (`Path.resolve` would not); `glob` takes absolute ones.
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from pathlib import Path
 from storage.errors import SourceNotFound
 from storage.records import Record, Skipped
 
+# Controls, and what turns the direction of the text that follows.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _IGNORED = frozenset({"__pycache__", "node_modules"})
 
 
@@ -56,8 +59,8 @@ def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
 
 
 def printable(name: str) -> str:
-    """A file name as text: bytes that are no UTF-8 become U+FFFD."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """A file name as text: bytes that are no UTF-8, and signs that steer a terminal, become U+FFFD."""
+    return _STEERING.sub("\ufffd", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 def _source(named: str | Path) -> NamedSource:

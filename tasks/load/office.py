@@ -11,13 +11,22 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from tasks.load.rows import table_lines
-from tasks.load.text import PageText, Unreadable, clean, one_line, to_markdown
+from tasks.load.text import (
+    LARGEST_DOCUMENT,
+    PageText,
+    Unreadable,
+    check_markup,
+    clean,
+    one_line,
+    shortened,
+    to_markdown,
+)
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LARGEST = 1 << 30
 _DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
-_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n?")
+_IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
 
 
 def read_office(data: bytes, ending: str) -> PageText:
@@ -34,11 +43,18 @@ def read_office(data: bytes, ending: str) -> PageText:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile as error:
         raise Unreadable(f"broken file ({error})") from error
-    if sum(entry.file_size for entry in archive.infolist()) > _LARGEST:
-        raise Unreadable("larger than 1 GiB when unpacked")
+    unpacked = [entry.file_size for entry in archive.infolist()]
+    marked_up = [entry.file_size for entry in archive.infolist() if entry.filename.endswith((".xml", ".rels"))]
+    if sum(unpacked) > _LARGEST or sum(marked_up) > LARGEST_DOCUMENT:
+        raise Unreadable("larger than 1 GiB when unpacked, or its text than 100 MB")
     reader = {".docx": read_docx, ".pptx": read_pptx, ".xlsx": read_xlsx}[ending]
     try:
-        return reader(data, _property_title(archive))
+        if ending != ".xlsx":  # which is read row by row
+            for entry in archive.infolist():
+                check_markup(archive.read(entry) if entry.filename.endswith((".xml", ".rels")) else b"")
+        return reader(data, shortened(_property_title(archive)))
+    except Unreadable:
+        raise
     except Exception as error:  # the parsers promise no exception types for a broken file; its reason is reported
         raise Unreadable(f"broken {ending} file ({type(error).__name__}: {one_line(str(error))[:200]})") from error
 
@@ -71,11 +87,14 @@ def read_xlsx(data: bytes, title: str) -> PageText:
     """Sheet after sheet, each row one line that names its columns; figures as the sheet displays them, dates as ISO."""
     import openpyxl
 
-    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
+    # Row by row: two cells in opposite corners would be sixteen thousand million of them.
+    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
     sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
     parts = []
     for sheet in sheets:
-        lines = table_lines([[displayed(cell.value, cell.number_format) for cell in row] for row in sheet.iter_rows()])
+        sheet.reset_dimensions()
+        rows = [[displayed(cell.value, cell.number_format) for cell in row] for row in sheet.iter_rows()]
+        lines = table_lines(rows)
         if lines:
             parts.append("\n".join([f"# {one_line(sheet.title)}", *lines] if len(sheets) > 1 else lines))
     return PageText(text=clean("\n\n".join(parts)), title=title)
@@ -107,7 +126,7 @@ def _property_title(archive: zipfile.ZipFile) -> str:
 
 # The digits of a number format, and all that is neither digits nor shown: colours, widths, quotation marks.
 _DIGITS = re.compile(r"[#0?][#0?.,]*")
-_MARKUP = re.compile(r'\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|["\\]')
+_MARKUP = re.compile(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
 _GENERAL_DIGITS = 11
 
 

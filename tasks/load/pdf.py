@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FIGURES = re.compile(r"\b[0-9]{1,5}\b")
 _PAGE_NUMBER = re.compile(
-    r"(?:page|seite|p\.|第)?\s*[-–—]?\s*(?:\d{1,4}|[ivxlc]{1,6})\s*[-–—]?\s*(?:(?:of|/|von)\s*\d{1,4}|页)?",
+    r"(?:page|seite|p\.|第)?\s*+[-–—]?\s*+(?:\d{1,4}|[ivxlc]{1,6})\s*+[-–—]?\s*+(?:(?:of|/|von)\s*\d{1,4}|页)?",
     re.IGNORECASE,
 )
 _SOFT_BREAK = re.compile("[\ufffe\x02\u00ad]\n?")
@@ -60,6 +60,8 @@ def read_pdf(data: bytes) -> PageText:
     finally:
         document.close()
     texts = [_paragraphs(page) for page in _without_running_heads(lines)]
+    if not any(texts):  # pages that differ in nothing but their number: what runs through them is all they say
+        texts = [_paragraphs(page) for page in lines]
     if not any(texts):
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]

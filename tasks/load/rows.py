@@ -14,10 +14,20 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from prompts.text.defined import opening_subject
+from prompts.text.words import STOPWORDS
 from storage.records import DeadLetter, Part, Record, Triple
-from tasks.load.discover import SourceFile
-from tasks.load.text import Unreadable, clean, one_line, pretty_stem, scalars, stem, title_of
+from tasks.load.discover import SourceFile, printable
+from tasks.load.text import (
+    LARGEST_DOCUMENT,
+    Unreadable,
+    clean,
+    one_line,
+    pretty_stem,
+    scalars,
+    shortened,
+    stem,
+    title_of,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
 _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), then index again."
 # A longer one is cut by passages, and then none of them holds it.
 _LONGEST_TRIPLE = 1000
+_MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
 _PREDICATES = ("predicate", "relation", "label")
@@ -55,6 +66,7 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
     """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
+    failed = 0
     triples: dict[str, dict[tuple[str, str, str], float]] = defaultdict(lambda: defaultdict(float))
     for line, row in rows:
         try:
@@ -69,12 +81,22 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
                 triple = _triple(row)
                 triples[_identifier(row.get("document")) or file.id][triple.s, triple.p, triple.o] += triple.weight
         except BadRow as bad:
-            dead.append(DeadLetter(item=f"{file.path}:{line}", step="load", error=str(bad), remedy=_REMEDY))
+            failed += 1
+            if failed <= _MOST_LETTERS:
+                dead.append(_letter(file, f":{line}", str(bad)))
+    if failed > _MOST_LETTERS:
+        dead.append(_letter(file, "", f"{failed - _MOST_LETTERS:,} further rows are neither documents nor triples"))
     parts += [_triples_part(document, weights, file) for document, weights in triples.items()]
     return Rows(parts=tuple(parts), dead_letters=tuple(dead))
 
 
+def _letter(file: SourceFile, line: str, error: str) -> DeadLetter:
+    return DeadLetter(item=f"{printable(file.path)}{line}", step="load", error=error, remedy=_REMEDY)
+
+
 def _parsed(line: str) -> object:
+    if len(line) > LARGEST_DOCUMENT:
+        return BadRow("longer than 100 MB")
     try:
         # Control characters inside strings are no reason to lose a row: they are cleaned away below.
         return json.loads(line, strict=False)
@@ -105,7 +127,7 @@ def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile
         source=file.source,
         path=f"{file.path}:{line}",
         kind="text",
-        title=title or opening_subject(text) or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
+        title=shortened(title) or opening_subject(text) or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
         text=text,
         metadata=scalars({key: value for key, value in row.items() if key not in _RESERVED}),
     )
@@ -182,14 +204,15 @@ def _first(data: Mapping[str, object], *names: str) -> object:
 def readable_json(value: object, name: str = "") -> str:
     """Any JSON as lines of `key: value`, keys joined by dots; a list of flat objects gives one line per object."""
     if isinstance(value, dict):
-        return "\n".join(readable_json(inner, f"{name}.{key}" if name else str(key)) for key, inner in value.items())
+        names = {key: clean(f"{name}.{key}" if name else str(key)) for key in value}
+        return "\n".join(readable_json(inner, names[key]) for key, inner in value.items())
     if not isinstance(value, list) or not any(isinstance(item, dict | list) for item in value):
         return f"{name}: {_shown(value)}" if name else _shown(value)
     if all(
         isinstance(item, dict) and not any(isinstance(inner, dict | list) for inner in item.values()) for item in value
     ):
         # The list's own name stands above the rows, which name their columns as those of a table do.
-        rows = (" | ".join(f"{key}: {_shown(inner)}" for key, inner in item.items()) for item in value)
+        rows = (" | ".join(f"{clean(str(key))}: {_shown(inner)}" for key, inner in item.items()) for item in value)
         return "\n".join([f"{name}:", *rows] if name else rows)
     return "\n".join(readable_json(item, f"{name}[{number}]") for number, item in enumerate(value, 1))
 
@@ -266,3 +289,39 @@ def is_header(cells: Sequence[str]) -> bool:
     named = [cell for cell in cells if cell]
     distinct = len(set(named)) == len(named)
     return bool(named) and distinct and not any(_FIGURE.match(cell) and not _YEAR.match(cell) for cell in named)
+
+
+# --- what a text begins with -----------------------------------------------------------------------------------------
+
+_ANY_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
+_KNOWN = (
+    r",?\s+(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
+    r"(?:known|called|titled|spelt|spelled|born|née)\b[^.;]{0,120}?"
+)
+_OPENING = re.compile(
+    r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s*"
+    rf"(?P<more>(?:\s*,?\s*{_ANY_BRACKET}|{_KNOWN})*)\s*,?\s+(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
+)
+_LOOKED_AT = 600  # characters
+_MOST_WORDS = 12
+_SENTENCE_END = re.compile(r"[a-z]{3,}\. ")
+_SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
+
+
+def opening_subject(text: str) -> str:
+    """The name that an English text begins with and says the nature of, or empty.
+
+    A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells no name.
+    """
+    match = _OPENING.match(text[:_LOOKED_AT])
+    if match is None or not (match["article"] or match["more"].strip()):
+        return ""
+    name = " ".join(match["name"].split())
+    words = name.split()
+    folded = [word.lower() for word in words]
+    name_words = words[1:] if folded[0] in {"the", "a", "an"} else words
+    is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
+    begins_plain = name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
+    if is_sentence or begins_plain or len(words) > _MOST_WORDS:
+        return ""
+    return name if any(word[0].isupper() or word[0].isdigit() for word in name_words) else ""

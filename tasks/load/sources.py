@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import io
 import json
+import logging
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -33,10 +34,12 @@ from tasks.load.rows import (
     triples_header,
 )
 from tasks.load.text import (
+    LARGEST_DOCUMENT,
     PageText,
     Unreadable,
     decode,
     not_empty,
+    one_line,
     pretty_stem,
     read_html,
     read_text,
@@ -51,7 +54,9 @@ if TYPE_CHECKING:
 Source: TypeAlias = "str | Path | nx.Graph"
 JOINT = "\n\n"
 _LINE_NUMBER = re.compile(r"^.*:\d+$")
+log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
+_LARGE_OFTEN = (".jsonl", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
 
 
 class Loaded(Record):
@@ -86,13 +91,33 @@ def read_sources(sources: Sequence[Source]) -> Loaded:
                 read.append(read_file(file))
             except Unreadable as reason:
                 skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
+            except Exception as error:  # parsers promise no exception types: one file must not cost the others
+                log.warning("%s cannot be read", printable(file.path), exc_info=True)
+                reason_told = f"unreadable ({type(error).__name__}: {one_line(str(error))[:200]})"
+                skipped.append(Skipped(path=printable(file.path), reason=reason_told))
     read += [read_graph(graph, file) for file, graph in graphs.items()]
+    parts, twice = _without_second_texts(part for rows in read for part in rows.parts)
     return Loaded(
         sources=(*(source.key for source in named), *(file.source for file in graphs)),
-        parts=tuple(part for rows in read for part in rows.parts),
+        parts=parts,
         skipped=tuple(skipped),
-        dead_letters=tuple(letter for rows in read for letter in rows.dead_letters),
+        dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *twice),
     )
+
+
+def _without_second_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLetter]]:
+    """The parts without each text under an id that another text was read under before: these are dead letters."""
+    first: dict[str, Part] = {}
+    kept, twice = [], []
+    for part in parts:
+        text = first.setdefault(part.document, part) if part.kind == "text" else part
+        if text.text == part.text:
+            kept.append(part)
+        else:
+            error = f"document {part.document!r} has another text already, from {text.path}"
+            remedy = "Give one of them another `id`, or leave one out, then index again."
+            twice.append(DeadLetter(item=part.path, step="load", error=error, remedy=remedy))
+    return tuple(kept), twice
 
 
 def read_file(file: SourceFile) -> Rows:
@@ -104,22 +129,23 @@ def read_file(file: SourceFile) -> Rows:
     if reader is None:
         shown = (ending + ".gz" if zipped else ending) or "(no extension)"
         raise Unreadable(f"unsupported type {shown}")
-    data = _bytes(file.path, zipped)
+    data = _bytes(file.path, zipped, _LARGEST if ending in _LARGE_OFTEN else LARGEST_DOCUMENT)
     if not data.strip():
         raise Unreadable("empty")
     return reader(data, file)
 
 
-def _bytes(path: str, zipped: bool) -> bytes:
+def _bytes(path: str, zipped: bool, largest: int) -> bytes:
     try:
         with gzip.open(path) if zipped else Path(path).open("rb") as stream:
-            data = stream.read(_LARGEST + 1)
+            data = stream.read(largest + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Unreadable(f"broken gzip file ({error})") from error
     except OSError as error:
         raise Unreadable(f"unreadable ({error.strerror or error})") from error
-    if len(data) > _LARGEST:
-        raise Unreadable("larger than 1 GiB")
+    if len(data) > largest:
+        larger = "1 GiB" if largest == _LARGEST else "100 MB: divide it, or make it JSON Lines of smaller documents"
+        raise Unreadable(f"larger than {larger}")
     return data
 
 

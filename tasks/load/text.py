@@ -18,12 +18,17 @@ _BREAKS = re.compile("\r\n|[\r\v\f\x85]")
 _CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
 _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)", re.MULTILINE)
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_MARKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
-_LONGEST_TITLE = 100
+_MARKS = re.compile(r"!?\[([^\]]{0,500})\]\([^)]{0,500}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+_LONGEST_TITLE = 100  # of a first line that is taken for one
+_LONGEST_GIVEN = 500  # characters of a title that the text or its metadata gives
 _WORDS_OF_A_SENTENCE = 5
 _LONGEST_FRONT = 65_536
+
+
+LARGEST_DOCUMENT = 100_000_000  # bytes of one document, unpacked: what reads it needs some ten times as much memory
+_MOST_TAGS = 2_000_000  # of markup, opening and closing: about a kilobyte of memory each
 
 
 class Unreadable(Exception):
@@ -94,9 +99,9 @@ def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
     flat: dict[str, Scalar] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            flat |= {f"{key}.{inner}": item for inner, item in scalars(value).items()}
+            flat |= {clean(f"{key}.{inner}"): item for inner, item in scalars(value).items()}
         elif not isinstance(value, list) or not any(isinstance(item, list | Mapping) for item in value):
-            flat[str(key)] = _scalar(value)
+            flat[clean(str(key))] = _scalar(value)
     return flat
 
 
@@ -115,10 +120,11 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
     """
     title = metadata.get("title")
     if isinstance(title, str) and title.strip():
-        return one_line(title)
+        return shortened(one_line(title))
     heading = _HEADING.search(_FENCED.sub("", text) if "```" in text or "~~~" in text else text) if headings else None
     if heading:
-        return one_line(_MARKS.sub(r"\1", heading.group(1)))
+        named = heading.group(1)[:_LONGEST_GIVEN].rstrip(" \t")
+        return one_line(_MARKS.sub(r"\1", named.rstrip("#") or named))
     first = one_line(text.lstrip()[:500].split("\n", 1)[0]).lstrip("#").strip()
     marked = first.startswith(("http://", "https://", "|", "---", "```"))
     return first if 0 < len(first) < _LONGEST_TITLE and not marked and not _is_sentence(first) else fallback
@@ -129,6 +135,11 @@ def _is_sentence(line: str) -> bool:
     return line.endswith(("。", "！", "；")) or (
         line.endswith((".", "!", ";")) and line.count(" ") >= _WORDS_OF_A_SENTENCE
     )
+
+
+def shortened(title: str) -> str:
+    """A title as it is stored and shown to models: its beginning where it is a text of its own."""
+    return title[:_LONGEST_GIVEN].rstrip()
 
 
 def one_line(text: str) -> str:
@@ -152,7 +163,7 @@ def pretty_stem(name: str) -> str:
 _DROPPED = ["script", "style", "noscript", "template", "nav", "svg", "iframe", "form", "button", "select", "head"]
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
 _BLANKS = re.compile(r"\n{3,}")
-_TRAILING = re.compile(r"[ \t\u00a0]+$", re.MULTILINE)
+_TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
 
 
 class PageText(Record):
@@ -168,6 +179,7 @@ def read_html(data: bytes) -> PageText:
     """The page without scripts and navigation: headings as `# …` lines, lists and tables as Markdown."""
     from bs4 import BeautifulSoup
 
+    check_markup(data)
     try:
         markup: str | bytes = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -184,23 +196,32 @@ def read_html(data: bytes) -> PageText:
         tag.decompose()
     top = soup.find("h1")
     title = one_line(page_title) or (one_line(top.get_text()) if top else "")
-    return PageText(text=to_markdown(str(soup.body or soup)), title=clean(title), metadata=metadata)
+    return PageText(text=to_markdown(str(soup.body or soup)), title=clean(shortened(title)), metadata=metadata)
+
+
+def check_markup(data: bytes) -> None:
+    """Raises `Unreadable` where HTML or XML has more tags than a tree of them should hold in memory."""
+    if (tags := data.count(b"<")) > _MOST_TAGS:
+        raise Unreadable(f"{tags:,} tags, more than {_MOST_TAGS:,}: divide it")
 
 
 def to_markdown(markup: str) -> str:
     """Stored text of an HTML fragment; links and emphasis keep their words only, so that quotes read as on the page."""
     from markdownify import markdownify
 
-    text = markdownify(
-        markup,
-        heading_style="ATX",
-        bullets="-",
-        strip=["a", "b", "strong", "i", "em", "img", "code"],
-        escape_asterisks=False,
-        escape_underscores=False,
-        escape_misc=False,
-        newline_style="backslash",
-        table_infer_header=True,
-    )
+    try:
+        text = markdownify(
+            markup,
+            heading_style="ATX",
+            bullets="-",
+            strip=["a", "b", "strong", "i", "em", "img", "code"],
+            escape_asterisks=False,
+            escape_underscores=False,
+            escape_misc=False,
+            newline_style="backslash",
+            table_infer_header=True,
+        )
+    except RecursionError as error:
+        raise Unreadable("its markup is nested too deep") from error
     text = clean(text).replace("\\\n", "\n")
     return _BLANKS.sub("\n\n", _TRAILING.sub("", text)).strip("\n")

@@ -169,7 +169,7 @@ def sentences_near(near: NearPassages, index: SearchIndex, most: int) -> list[Ev
     several passages repeat is taken once. Their `prior` is how near their passage is."""
     rated = []
     for piece in pool_of([index.chunk(name) for name in near.chunks]):
-        known = replace(piece, prior=near.chunks[piece.chunk])
+        known = piece._replace(prior=near.chunks[piece.chunk])
         if not piece.label and (worth := near.topic.worth(known)):
             rated.append((worth, known))
     rated.sort(key=lambda pair: (-pair[0], pair[1].document, pair[1].start))

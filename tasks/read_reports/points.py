@@ -119,7 +119,7 @@ def _added(pool: Sequence[Evidence], pieces: Iterable[Evidence]) -> tuple[list[E
     """The pool with those of the pieces whose places it does not hold yet, and these, by their new numbers."""
     known = {(piece.document, piece.start, piece.end) for piece in pool}
     other = (piece for piece in pieces if (piece.document, piece.start, piece.end) not in known)
-    new = [replace(piece, number=number) for number, piece in enumerate(other, len(pool))]
+    new = [piece._replace(number=number) for number, piece in enumerate(other, len(pool))]
     return [*pool, *new], new
 
 

@@ -19,9 +19,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.resolve import Decided, Pair, decide
-from prompts.text.defined import CLASS_OF
 from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
-from prompts.text.names import TITLES, kind_of_words
+from prompts.text.names import CLASSES, TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
 from storage.graph_records import Extraction
 from tasks.resolve.candidates import OpenPair, fits_given, open_pairs
@@ -242,7 +241,7 @@ class DocumentNames:
     def _is_common(self, word: str) -> bool:
         """Whether a word is no name but says what somebody is ("the porter", "father")."""
         written = self.read.written.get(word, ())
-        return word in CLASS_OF or word in _TITLES or any(name.startswith(_ARTICLES) for name in written)
+        return word in CLASSES or word in _TITLES or any(name.startswith(_ARTICLES) for name in written)
 
     def _with_chinese_title(self, key: str) -> list[str]:
         title = ZH_TITLE.search(key)

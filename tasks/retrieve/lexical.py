@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from prompts.text.alike import SEARCHED, alike
 from prompts.text.languages import language_among
-from prompts.text.words import simplified, terms
+from prompts.text.words import HAN_RUN, simplified, terms
 from storage.answer_records import Passage
 from storage.records import Chunk
 
@@ -75,8 +77,21 @@ class Lexicon:
         return self.scores_of(self.terms_of(question))
 
     def terms_of(self, question: str) -> list[str]:
-        """The terms of a question, stemmed as the chunks of its language are."""
-        return language_among(question, self.languages).content_terms(question)
+        """The terms of a question, stemmed as the chunks of its language are; for one that no chunk holds, what it may
+        be a misspelling of."""
+        wanted = language_among(question, self.languages).content_terms(question)
+        return [alike(term, self._begun.get(term[0], ())) if self._may_be_misspelt(term) else term for term in wanted]
+
+    @cached_property
+    def _begun(self) -> dict[str, list[str]]:
+        """The vocabulary by first letter, which few mistype: a look at the whole would cost each question its size."""
+        begun: dict[str, list[str]] = {}
+        for term in self.column:
+            begun.setdefault(term[:1], []).append(term)
+        return begun
+
+    def _may_be_misspelt(self, term: str) -> bool:
+        return len(term) >= SEARCHED and term not in self.column and not HAN_RUN.match(term)
 
     def scores_of(self, wanted: Iterable[str]) -> Scores:
         columns = [self.column[term] for term in wanted if term in self.column]

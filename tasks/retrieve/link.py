@@ -8,7 +8,7 @@ with capitals: what general English writes small is no name by itself.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -176,9 +176,10 @@ class NearNames:
 
 
 _FIGURE = re.compile(r"\d+|\b[ivxlc]+\b")
-_QUALIFIED = re.compile(r"\s*([(（][^()（）]{1,60}[)）])")
+_QUALIFIED = re.compile(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
 # What another name than its main one counts for.
 OTHER_NAME = 0.9
+_LAST_LINKED = 256  # questions
 # With these a request begins; there they name nothing, whatever the graph holds.
 IMPERATIVES = frozenset(
     "tell describe list name give explain summarise summarize show find compare introduce state define outline".split()
@@ -220,6 +221,7 @@ class Names:
         self.by_key = dict(self.by_key)
         self.keys = sorted(self.by_key)
         self._main = main
+        self._last_linked = lru_cache(_LAST_LINKED)(self._link)
 
     @cached_property
     def _near(self) -> NearNames:
@@ -230,7 +232,13 @@ class Names:
         return HanNames(self.keys)
 
     def link(self, question: str) -> list[Link]:
-        """The entities that a question names, in the order of the question; longest stretch first, no overlaps."""
+        """The entities that a question names, in the order of the question; longest stretch first, no overlaps.
+
+        Those of the last questions are kept: several steps of one question ask for them.
+        """
+        return list(self._last_linked(question))
+
+    def _link(self, question: str) -> list[Link]:
         cased = is_cased(words_of(question))
         links = self._chinese(question) if is_han(question) else []
         fragments = [words_of(fragment) for fragment in fragments_of(question)]

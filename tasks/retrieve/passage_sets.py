@@ -104,8 +104,9 @@ class Bridges:
         rows, about = self._mentions[list(pool)], self._about[list(pool)]
         same = (about @ about.T).toarray() > 0
         mentions = ((rows @ about.T).toarray() > 0) & ~same
-        known = np.setdiff1d(rows.indices, list(linked))
-        rarity = rows[:, known].toarray() * self._rarity[known]
+        named, times = np.unique(rows.indices, return_counts=True)
+        both = np.setdiff1d(named[times > 1], list(linked))  # what one of them alone names ties nothing
+        rarity = rows[:, both].toarray() * self._rarity[both]
         shared = np.stack([np.minimum(rarity, row).max(axis=1, initial=0.0) for row in rarity])
         return mentions, np.where(same, 0.0, shared)
 
@@ -232,14 +233,14 @@ class PassageSetSelector:
         """The candidates, those of the walk first."""
         texts = allowed.copy()
         texts[list(self._texts)] = False
-        walked = _best(asked.walked if switches.walk else asked.base, POOL_WALKED, texts)
-        rankings = [_best(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)]
+        walked = best_places(asked.walked if switches.walk else asked.base, POOL_WALKED, texts)
+        rankings = [best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)]
         pool = dict.fromkeys([*walked, *fused(rankings)[:POOL_FUSED]])
         if switches.bridges and pool:
-            further = self._bridges.further(_best(asked.base, FIRST, texts), asked.linked)
+            further = self._bridges.further(best_places(asked.base, FIRST, texts), asked.linked)
             further *= _WORDLESS + scaled(self._lexicon.scores_of(self._unnamed(asked)))
             further[list(pool)] = 0.0
-            pool |= dict.fromkeys(_best(further, POOL_BRIDGED, allowed))
+            pool |= dict.fromkeys(best_places(further, POOL_BRIDGED, allowed))
         return self._untold(list(pool), asked.question)
 
     def _untold(self, pool: list[int], question: str) -> list[int]:
@@ -299,14 +300,20 @@ class PassageSetSelector:
 
     def _holds(self, pool: Sequence[int], concepts: Sequence[str]) -> Flags:
         """pool × concepts: whether a passage holds any word of a concept."""
-        flags = np.zeros((len(pool), len(concepts)), bool)
+        flags, holds = np.zeros((len(pool), len(concepts)), bool), np.zeros(self._lexicon.size, bool)
         for column, concept in enumerate(concepts):
-            for term in members(concept) or (concept,):
-                flags[:, column] |= np.isin(pool, self._lexicon.holding(term))
+            holding = [self._lexicon.holding(term) for term in members(concept) or (concept,)]
+            for chunks in holding:
+                holds[chunks] = True
+            flags[:, column] = holds[pool]
+            for chunks in holding:
+                holds[chunks] = False
         return flags
 
 
-def _best(scores: Scores, count: int, allowed: Flags) -> list[int]:
+def best_places(scores: Scores, count: int, allowed: Flags | bool = True) -> list[int]:
     """The places of the best allowed scores above 0, best first; ties go to the earlier place."""
     places = np.flatnonzero((scores > 0) & allowed)
+    if len(places) > count > 0:  # only these are sorted
+        places = places[scores[places] >= np.partition(scores[places], -count)[-count]]
     return [int(place) for place in places[np.argsort(-scores[places], kind="stable")[:count]]]

@@ -23,7 +23,7 @@ from storage.graph_records import Alias, Entity
 from storage.records import Chunk
 from tasks.retrieve.lexical import Lexicon, Scores, passage_of, scaled
 from tasks.retrieve.link import Link, Names
-from tasks.retrieve.passage_sets import Bridges, Flags, PassageSetSelector, SearchedQuestion, Switches
+from tasks.retrieve.passage_sets import Bridges, Flags, PassageSetSelector, SearchedQuestion, Switches, best_places
 from tasks.step import BRIEF, step
 
 
@@ -207,7 +207,7 @@ class SearchIndex:
 
     def _walked(self, links: Sequence[Link], seeds: Scores) -> Scores:
         """The walk from the names, the best 1; from the best seeds alone where nothing is named."""
-        best = [int(place) for place in np.argsort(-seeds, kind="stable")[:START_PASSAGES] if seeds[place] > 0]
+        best = best_places(seeds, START_PASSAGES)
         if not self.switches.walk or not (links or best):
             return np.zeros(len(self.chunks))
         start: dict[int, float] = {}
@@ -219,14 +219,14 @@ class SearchIndex:
         walked[list(self._texts)] = walked[list(self._texts.values())]
         return walked
 
-    def order(self, asked: SearchedQuestion, allowed: Flags) -> list[int]:
-        """The allowed chunks with a score above 0, best first: a set that belongs together, then one by one."""
+    def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
+        """The k best allowed chunks with a score above 0: a set that belongs together, then one by one."""
         # Chinese names tie passages less surely than they are found by their words.
         as_set = bool(asked.links) and self.switches.sets and not is_han(asked.question)
         first = self.selector.first(asked, allowed, self.switches) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
-        return first + [int(place) for place in np.argsort(-rest, kind="stable") if rest[place] > 0]
+        return [*first, *best_places(rest, k)][:k]
 
     def allowed(self, documents: Collection[str] | None) -> Flags:
         """Which chunks are of these documents; all for None."""
@@ -236,8 +236,7 @@ class SearchIndex:
 
     def rank(self, scores: Scores, k: int) -> list[Passage]:
         """The k best chunks that score above 0, best first; ties go to the earlier chunk."""
-        order = [int(index) for index in np.argsort(-scores, kind="stable")[:k] if scores[index] > 0]
-        return [passage_of(self.chunks[index], scores[index]) for index in order]
+        return [passage_of(self.chunks[place], scores[place]) for place in best_places(scores, k)]
 
     def switched(self, switches: Switches) -> "SearchIndex":
         """The same index, searched with some parts left out."""
@@ -268,14 +267,14 @@ async def retrieve(
     the order also counts how passages belong together, so that a score may be higher than one before it.
     """
     allowed = index.allowed(documents)
-    best, fits = np.zeros(len(index.chunks)), np.zeros(len(index.chunks))
+    best, fits = dict[int, float](), np.zeros(len(index.chunks))
     for number, (query, near) in enumerate(zip(queries, dense, strict=True)):
         weight = FURTHER_QUERY if number else 1.0
         asked = index.asked(query, near)
         fits = np.maximum(fits, weight * asked.base)
-        for rank, place in enumerate(index.order(asked, allowed), 1):
-            best[place] = max(best[place], weight / rank)
-    order = [int(place) for place in np.argsort(-best, kind="stable")[:k] if best[place] > 0]
+        for rank, place in enumerate(index.order(asked, allowed, k), 1):
+            best[place] = max(best.get(place, 0.0), weight / rank)
+    order = sorted(best, key=lambda place: (-best[place], place))[:k]
     return [passage_of(index.chunks[place], fits[place]) for place in order]
 
 

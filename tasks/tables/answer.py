@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from prompts.plan_table import PlanTable
 from prompts.structures import markdown_table
-from prompts.text.amounts import amount_of, scale_stated
+from prompts.text.amounts import scale_stated
 from prompts.text.evidence import Evidence
 from prompts.text.words import is_han
 from storage.answer_records import RouteDecision, StructureType, SubQuestion, TableCell, TableResult
@@ -20,7 +20,7 @@ from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
 from tasks.sources import Source, number_of
 from tasks.step import BRIEF, step
-from tasks.tables.relations import GridCell, has_words, relations_of
+from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run
 
 MOST_SOURCES = 24
@@ -37,6 +37,7 @@ _LABELS = {
     "max": ("Highest", "最高"), "min": ("Lowest", "最低"), "sum": ("sum", "合计"), "average": ("average", "平均"),
     "difference": ("difference", "相差"), "ratio": ("ratio", "比值"),
 }  # fmt: skip
+MONEY = frozenset("$€£¥￥")
 
 ChunkAt = Callable[[str, int], Chunk]
 
@@ -148,175 +149,145 @@ def _line(text: str, start: int, end: int) -> tuple[int, int]:
 
 def table_result(question: str, outcome: PlanOutcome) -> TableResult:
     """The result of an outcome, its sentence in the question's language."""
-    writer = _Writer(outcome, is_han(question))
-    return TableResult(
-        table=_markdown(writer),
-        sentence=writer.sentence(),
-        values=tuple(dict.fromkeys(writer.values())),
-        cells=_cells(outcome),
-        plan=_described(outcome),
-    )
+    return _Writer(outcome, is_han(question)).result()
 
 
 class _Writer:
     """An outcome's names and figures as they are written."""
 
     def __init__(self, outcome: PlanOutcome, chinese: bool) -> None:
-        self.outcome, self.operation, self.chinese = outcome, outcome.plan.operation, chinese
-        self.names = _names(outcome)
+        self.outcome, self.plan, self.table, self.chinese = outcome, outcome.plan, outcome.table, chinese
+        self.operation, self.column = outcome.plan.operation, outcome.columns[0]
+        self.names = [self.name(group) for group in outcome.groups]
+        # The rows behind the result, those of the result first.
+        self.rows = list(dict.fromkeys([*(row for group in outcome.groups for row in group.rows), *outcome.rows]))
+
+    def result(self) -> TableResult:
+        return TableResult(
+            table=self.markdown(), sentence=self.sentence(), values=tuple(dict.fromkeys(self.values())),
+            cells=self.cells(), plan=self.described(),
+        )  # fmt: skip
 
     def values(self) -> list[str]:
-        groups = self.outcome.groups
         if self.outcome.number is not None:
             return [self.computed()]
         if self.operation in {"max", "min", "list", "compare", "sort"}:
-            return [self.names[group] for group in groups][: 1 if self.operation == "compare" else None]
+            return self.names[: 1 if self.operation == "compare" else None]
         if self.operation == "lookup":
-            return [cell.raw for group in groups for _, cell in self.asked_for(group)]
-        return [self.figure(group) for group in groups]
+            return [cell.raw for group in self.outcome.groups for _, cell in self.asked_for(group)]
+        return [self.figure(group) for group in self.outcome.groups]
 
     def sentence(self) -> str:
-        groups = self.outcome.groups[:MOST_NAMED]
         colon, join, stop = ("：", "、", "。") if self.chinese else (": ", "; ", ".")
-        if self.operation in {"list", "count"}:
-            shown = [self.names[group] for group in groups]
-        elif self.operation == "lookup" or len(self.outcome.columns) > 1:
-            shown = [self.looked_up(group, colon) for group in groups]
-        else:
-            shown = [f"{self.names[group]}{colon}{self.figure(group)}" for group in groups]
-        more = len(self.outcome.groups) - len(groups)
-        listed = join.join(shown) + (f" (+ {more})" if more else "")
-        head, label = self.header(self.outcome.columns[0]), _LABELS.get(self.operation, ("", ""))[self.chinese]
+        shown = []
+        for name, group in zip(self.names[:MOST_NAMED], self.outcome.groups, strict=False):
+            if self.operation in {"list", "count"} or self.outcome.columns == (self.table.label,):
+                shown.append(name)
+            elif self.operation == "lookup" or len(self.outcome.columns) > 1:
+                cells = self.asked_for(group)
+                told = (f"{self.header(at)}{colon}{cell.raw}{self.remark([cell])}" for at, cell in cells)
+                shown.append(f"{name} – {', '.join(told)}")
+            else:
+                shown.append(f"{name}{colon}{self.figure(group)}")
+        listed = join.join(shown) + (f" (+ {len(self.names) - len(shown)})" if len(self.names) > len(shown) else "")
         if self.operation in {"list", "lookup"}:
             return listed + stop
         if self.operation == "count":
             return colon.join(filter(None, [self.computed(), listed])) + stop
+        head, label = self.header(self.column), _LABELS.get(self.operation, ("", ""))[self.chinese]
         if self.outcome.number is not None:
             behind = f" ({listed})" if self.operation in {"difference", "ratio"} else ""
-            cells = self.figures(self.outcome.groups, self.outcome.columns)
-            return f"{head} ({label}){colon}{self.computed()}{self.remark(cells)}{behind}{stop}"
-        if self.operation in {"max", "min"}:
-            head = f"{head}{label}" if self.chinese else f"{label} {head}"
-        return f"{head}{colon}{listed}{stop}"
-
-    def looked_up(self, group: Group, colon: str) -> str:
-        """The cells asked for of one row, each with its column."""
-        if self.outcome.columns == (self.outcome.table.label,):
-            return self.names[group]
-        cells = self.asked_for(group)
-        told = (f"{self.header(column)}{colon}{cell.raw}{self.remark([cell])}" for column, cell in cells)
-        return f"{self.names[group]} – {', '.join(told)}"
+            return f"{head} ({label}){colon}{self.computed()}{self.remark(self.figures(self.rows))}{behind}{stop}"
+        return f"{label} {head}".strip() + f"{colon}{listed}{stop}"
 
     def asked_for(self, group: Group) -> list[tuple[int, GridCell]]:
         """The cells of a row in the columns asked for."""
-        return [(column, cell) for column in self.outcome.columns if (cell := self.outcome.cell(group.rows[0], column))]
+        row = self.table.rows[group.rows[0]]
+        return [(column, cell) for column in self.outcome.columns if (cell := row[column])]
 
     def header(self, column: int) -> str:
-        return self.outcome.table.columns[column] or ("数值" if self.chinese else "figure")
+        return self.table.columns[column] or ("数值" if self.chinese else "figure")
 
-    def figures(self, groups: Sequence[Group], columns: Sequence[int]) -> list[GridCell]:
-        """The cells with a figure that some groups were computed on."""
-        cells = (self.outcome.cell(row, column) for group in groups for row in group.rows for column in columns)
+    def figures(self, rows: Sequence[int]) -> list[GridCell]:
+        """The cells with a figure that rows were computed on."""
+        cells = (self.table.rows[row][column] for row in rows for column in self.outcome.columns)
         return [cell for cell in cells if cell and cell.number is not None]
 
     def figure(self, group: Group) -> str:
         """A group's figure: the cell itself where it is of one row, else as its cells are written."""
-        if self.outcome.by != "row" and self.outcome.plan.aggregate == "count":
+        if self.outcome.by is not None and self.plan.aggregate == "count":
             return str(len(group.rows))
-        cells = self.figures([group], self.outcome.columns[:1])
+        cells = self.figures(group.rows)
         return (cells[0].raw if len(cells) == 1 else self.written(group.number, cells)) + self.remark(cells)
 
     def computed(self) -> str:
         number = self.outcome.number or 0.0
         if self.operation in {"count", "ratio"}:
-            return f"{number:.0f}" if self.operation == "count" else f"{number:.4g}"
-        cells = self.figures(self.outcome.groups, self.outcome.columns)
-        return self.written(abs(number) if self.operation == "difference" else number, cells)
+            return f"{number:.4g}" if self.operation == "ratio" else f"{number:.0f}"
+        return self.written(abs(number) if self.operation == "difference" else number, self.figures(self.rows))
 
     def written(self, number: float, cells: Sequence[GridCell]) -> str:
         """A computed figure in the form of the cells that it was computed of: sign of money, unit, commas, decimals."""
-        grouped = self.outcome.by != "row" and self.outcome.plan.aggregate == "average"
-        averaged, units = self.operation == "average" or grouped, {cell.unit for cell in cells}
+        averaged = "average" in {self.operation, self.outcome.by is not None and self.plan.aggregate}
+        number, units = number / _scale(cells), {cell.unit for cell in cells}
         unit = units.pop() if len(units) == 1 else ""
-        number = number / _heading_scale(cells)
-        places = max((cell.places for cell in cells), default=0) + 2 * averaged
         comma = "," if any("," in cell.raw for cell in cells) or abs(number) >= 1e5 else ""
-        text = f"{number:{comma}.{places}f}"
+        text = f"{number:{comma}.{max((cell.places for cell in cells), default=0) + 2 * averaged}f}"
         text = text.rstrip("0").rstrip(".") if averaged else text
-        return (
-            f"{unit}{text}" if unit and unit[-1] in "$€£¥￥" else f"{text}{' ' * unit.isascii() * unit.isalpha()}{unit}"
-        )
+        if unit in MONEY:
+            return f"{unit}{text}"
+        return f"{text}{' ' if unit.isascii() and unit.isalpha() else ''}{unit}"
 
     def remark(self, cells: Sequence[GridCell]) -> str:
         """What the heading of the table says of its figures, where their column does not."""
-        scale = _heading_scale([cell for cell in cells if cell.number is not None])
-        if scale not in _SCALES or scale_stated(self.header(self.outcome.columns[0])) != 1.0:
+        scale = _scale(cells)
+        if scale not in _SCALES or scale_stated(self.header(self.column)) != 1.0:
             return ""
         return f"（{_SCALES[scale][1]}）" if self.chinese else f" (in {_SCALES[scale][0]})"
 
+    def name(self, group: Group) -> str:
+        """What a group of rows is called: the cell that it was put together by, or its row's name."""
+        cell = self.table.rows[group.rows[0]][self.table.label if self.outcome.by is None else self.outcome.by]
+        return " ".join(cell.raw.split()) if cell else "–"
 
-def _heading_scale(cells: Sequence[GridCell]) -> float:
-    """The scale that a heading gives all cells; 1 where they differ or say their own ("3.5 million")."""
-    scales = {1.0 if (amount := amount_of(cell.raw)) and amount.scale != 1.0 else cell.scale for cell in cells}
+    def markdown(self) -> str:
+        """The rows as a table of the columns that the plan is about."""
+        used = [self.table.label, self.outcome.by, *(one.column for one in self.outcome.conditions)]
+        columns = list(dict.fromkeys(one for one in (*used, *self.outcome.columns) if one is not None))
+        cells = [[self.table.rows[row][column] for column in columns] for row in self.rows[:MOST_SHOWN]]
+        lines = [[cell.raw if cell else "" for cell in row] for row in cells]
+        if len(self.rows) > MOST_SHOWN:
+            lines.append([f"… {len(self.rows) - MOST_SHOWN} more rows", *[""] * (len(columns) - 1)])
+        return markdown_table([self.header(column) for column in columns], lines) if lines else ""
+
+    def cells(self) -> tuple[TableCell, ...]:
+        """The cells computed on or asked for; where only rows were counted those that the conditions are on."""
+        label = self.table.label
+        columns = [*self.outcome.columns] if self.outcome.columns != (label,) else []
+        columns = columns or [condition.column for condition in self.outcome.conditions] or [label]
+        cells = []
+        for row in (self.table.rows[place] for place in self.rows):
+            name = " ".join(cell.raw.split()) if (cell := row[label]) else ""
+            for column, cell in ((column, row[column]) for column in dict.fromkeys(columns)):
+                if cell is not None and cell.document:
+                    named = {"row": name, "column": self.table.columns[column]}
+                    cells.append(
+                        TableCell(document=cell.document, start=cell.start, end=cell.end, raw=cell.raw, **named)
+                    )
+        return tuple(cells[:MOST_CELLS])
+
+    def described(self) -> str:
+        """What was done, for the trace."""
+        columns = ", ".join(self.table.columns[column] for column in self.outcome.columns)
+        text = f"{self.operation} of {columns} in {self.table.name}"
+        conditions = [f"{condition.column} {condition.comparison} {condition.value}" for condition in self.plan.filters]
+        text += f" where {' and '.join(conditions)}" if conditions else ""
+        if self.outcome.by is not None:
+            text += f" by {self.table.columns[self.outcome.by]} ({self.plan.aggregate})"
+        return text + (f", first {self.plan.limit}" if self.plan.limit else "")
+
+
+def _scale(cells: Sequence[GridCell]) -> float:
+    """The scale that a heading gives all figures; 1 where they differ."""
+    scales = {cell.scale for cell in cells if cell.number is not None}
     return scales.pop() if len(scales) == 1 else 1.0
-
-
-def _names(outcome: PlanOutcome) -> dict[Group, str]:
-    """What each group of rows is called: the cell it was put together by, or its row's name, with the row's other words
-    where two rows have one name."""
-    table = outcome.table
-    words = [
-        c for c in range(len(table.columns)) if c not in {*outcome.columns, table.label} and has_words(table.rows, c)
-    ]
-    names: dict[Group, str] = {}
-    for columns in ([outcome.by if isinstance(outcome.by, int) else table.label], [table.label, *words[:2]]):
-        if not names or (outcome.by == "row" and len({*names.values()}) < len(names)):
-            cells = {group: [outcome.cell(group.rows[0], column) for column in columns] for group in outcome.groups}
-            names = {g: ", ".join(" ".join(cell.raw.split()) for cell in own if cell) for g, own in cells.items()}
-    return {group: name or "–" for group, name in names.items()}
-
-
-def _rows(outcome: PlanOutcome) -> list[int]:
-    """The rows behind a result, those of the result first."""
-    return list(dict.fromkeys([*(row for group in outcome.groups for row in group.rows), *outcome.rows]))
-
-
-def _markdown(writer: _Writer) -> str:
-    outcome, rows = writer.outcome, _rows(writer.outcome)
-    used = [outcome.table.label, *([outcome.by] if isinstance(outcome.by, int) else [])]
-    used += [condition.column for condition in outcome.conditions] + list(outcome.columns)
-    columns = list(dict.fromkeys(used))
-    lines = [[cell.raw if (cell := outcome.cell(row, c)) else "" for c in columns] for row in rows[:MOST_SHOWN]]
-    if len(rows) > MOST_SHOWN:
-        lines.append([f"… {len(rows) - MOST_SHOWN} more rows", *[""] * (len(columns) - 1)])
-    return markdown_table([writer.header(column) for column in columns], lines) if rows else ""
-
-
-def _cells(outcome: PlanOutcome) -> tuple[TableCell, ...]:
-    """The cells that were computed on or asked for; where only rows were counted those that the conditions are on."""
-    label = outcome.table.label
-    columns = [*outcome.columns] if outcome.columns != (label,) else []
-    columns = columns or [condition.column for condition in outcome.conditions] or [label]
-    cells = []
-    for row in _rows(outcome):
-        name = outcome.cell(row, label)
-        for column in dict.fromkeys(columns):
-            cell = outcome.cell(row, column)
-            if cell is not None and cell.document:
-                place = TableCell(
-                    document=cell.document, start=cell.start, end=cell.end, raw=cell.raw,
-                    row=" ".join(name.raw.split()) if name else "", column=outcome.table.columns[column],
-                )  # fmt: skip
-                cells.append(place)
-    return tuple(cells[:MOST_CELLS])
-
-
-def _described(outcome: PlanOutcome) -> str:
-    """What was done, for the trace."""
-    table, plan = outcome.table, outcome.plan
-    text = f"{plan.operation} of {', '.join(table.columns[column] for column in outcome.columns)} in {table.name}"
-    conditions = [f"{condition.column} {condition.comparison} {condition.value}" for condition in plan.filters]
-    text += f" where {' and '.join(conditions)}" if conditions else ""
-    if isinstance(outcome.by, int):
-        text += f" by {table.columns[outcome.by]} ({plan.aggregate})"
-    return text + (f", first {plan.limit}" if plan.limit else "")

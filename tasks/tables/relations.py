@@ -26,7 +26,7 @@ _SEGMENT = re.compile(r"\S+(?: \S+)*")
 _BAR = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|?\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|?")
 _MONEY_ALONE = re.compile(r"(?:US|HK|[CA])?[$€£¥￥]")
-_CLOSING = re.compile(r"[)）]?\s*%?\s*[)）]?")
+_CLOSING = re.compile(r"[)）]?\s*+%?\s*+[)）]?")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _TIME = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)|\bended\b|[年月期]")
 _PAGE = re.compile(r"\d{1,4}")
@@ -292,7 +292,8 @@ def _label(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """A cell as written, with what it amounts to in full units; `document` is empty where it stands in no text."""
+    """A cell as written, with what it amounts to in full units, and the scale that a heading or its column gives it;
+    `document` is empty where it stands in no text."""
 
     raw: str
     number: float | None = None
@@ -369,12 +370,10 @@ def _cell(document: Document, grid: Grid, column: str, span: Span) -> GridCell:
     amount = amount_of(raw)
     if amount is None:
         return GridCell(raw, document=document.id, start=start, end=end)
-    scale = scale_stated(column)
-    if scale == 1.0 and amount.scale == 1.0 and amount.unit != "%":
-        scale = grid.scale
-    if _YEAR.fullmatch(raw):
-        scale = 1.0
+    own = amount.scale != 1.0 or amount.unit == "%" or _YEAR.fullmatch(raw)
+    stated = scale_stated(column)
+    scale = 1.0 if own else stated if stated != 1.0 else grid.scale
     return GridCell(
-        raw[amount.start : amount.end], round(amount.number * scale, 6), scale * amount.scale, amount.places,
-        amount.unit, document.id, start + amount.start, start + amount.end,
+        raw[amount.start : amount.end], round(amount.number * scale, 6), scale, amount.places, amount.unit,
+        document.id, start + amount.start, start + amount.end,
     )  # fmt: skip

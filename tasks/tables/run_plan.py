@@ -4,8 +4,7 @@ grouped and added up."""
 import operator
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
@@ -14,10 +13,8 @@ from prompts.text.amounts import amount_of
 from prompts.text.words import fold, fold_name
 from tasks.tables.relations import DocumentTable, GridCell
 
-Comparison = Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
-Grouping = Literal["row", "all"] | int
 Value = tuple[str, float | None]
-_COMPARED: dict[Comparison, Callable[..., bool]] = {
+_COMPARED: dict[str, Callable[..., bool]] = {
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "at_most": operator.le, "more": operator.gt,
     "at_least": operator.ge,
 }  # fmt: skip
@@ -26,6 +23,7 @@ _AGGREGATED: dict[str, Callable[[list[float]], float]] = {
 }  # fmt: skip
 # Operations on rows whether or not they have a figure, and those between two things.
 _COUNTING, _OF_TWO = frozenset({"lookup", "list", "count"}), frozenset({"difference", "ratio"})
+_TOTALS, _EXTREMES = frozenset({"sum", "average"}), frozenset({"max", "min"})
 LEAST_ALIKE = 75  # of 100
 TWO = 2
 
@@ -39,16 +37,17 @@ class Condition:
     """A column compared with values, as (folded text, number) each; several values of one condition: any of them."""
 
     column: int
-    comparison: Comparison
+    comparison: str
     values: tuple[Value, ...]
 
     def met_by(self, row: Sequence[GridCell | None]) -> bool:
         """By number where the value is one and the cell too, else by text; an empty cell meets nothing."""
         cell = row[self.column]
-        met = (cell is not None and self._holds(cell, value) for value in self.values)
+        met = (cell is not None and self.holds(cell, value) for value in self.values)
         return all(met) if self.comparison == "not_equal" else any(met)
 
-    def _holds(self, cell: GridCell, value: Value) -> bool:
+    def holds(self, cell: GridCell, value: Value) -> bool:
+        """Whether a cell compares with one of the values as the condition says."""
         text, number = value
         if self.comparison == "contains":
             return text in fold(cell.raw)
@@ -67,29 +66,20 @@ class Group:
 
 @dataclass(frozen=True)
 class PlanOutcome:
-    """What a plan came to: the groups of rows in order, the column computed on, and the rows that were looked at.
+    """What a plan came to: the groups of rows in order, the columns asked for, and the rows that were looked at.
 
-    `by` is the column whose equal cells made a group, "row" where each row is one, "all" where all are one. `number` is
-    the one figure of a sum, an average, a count, a difference or a ratio.
+    `by` is the column whose equal cells made a group, None where each row is one. `number` is the one figure of a sum,
+    an average, a count, a difference or a ratio.
     """
 
     plan: TablePlan
     table: DocumentTable
     columns: tuple[int, ...]
     conditions: tuple[Condition, ...]
-    by: Grouping
-    groups: tuple[Group, ...] = ()
-    rows: tuple[int, ...] = ()
+    by: int | None
+    groups: tuple[Group, ...]
+    rows: tuple[int, ...]
     number: float | None = None
-
-    def cell(self, row: int, column: int) -> GridCell | None:
-        """A cell of the table."""
-        return self.table.rows[row][column]
-
-    def number_at(self, row: int, column: int) -> float | None:
-        """The figure of a cell."""
-        cell = self.cell(row, column)
-        return cell.number if cell else None
 
 
 def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
@@ -100,103 +90,99 @@ def run(plan: TablePlan, tables: Sequence[DocumentTable]) -> PlanOutcome:
     if not 1 <= plan.table <= len(tables):
         raise DoesNotFit(f"there is no table {plan.table} (there are {len(tables)})")
     table, operation = tables[plan.table - 1], plan.operation
-    columns = tuple(column_of(table, name) for name in plan.columns)
+    columns = tuple(_column_of(table, name) for name in plan.columns)
     if not columns and operation not in _COUNTING:
         raise DoesNotFit(f"the operation {operation} needs a column")
+    by = columns[0] if columns and operation == "list" else None
+    by = _column_of(table, plan.group_by) if plan.group_by else by
     columns = columns or (table.label,)
-    by: Grouping = columns[0] if operation == "list" and plan.columns else "row"
-    by = column_of(table, plan.group_by) if plan.group_by else by
-    outcome = PlanOutcome(plan, table, columns, _conditions(plan.filters, table), by)
-    outcome = replace(outcome, rows=_selected(outcome))
-    if not outcome.rows and operation != "count":
+    aggregate: str = plan.aggregate if plan.group_by else "sum"
+    aggregate = "count" if operation in _COUNTING else operation if operation in _TOTALS else aggregate
+    conditions = _conditions(plan.filters, table)
+    rows = _selected(table, columns[0], conditions, operation in _COUNTING or (by is not None and aggregate == "count"))
+    if not rows and operation != "count":
         raise DoesNotFit(f"no row of {table.name} meets the conditions and has a figure in {table.columns[columns[0]]}")
-    return _computed(outcome)
-
-
-def _selected(outcome: PlanOutcome) -> tuple[int, ...]:
-    """The rows that meet all conditions; without a figure in the column computed on only where they are counted."""
-    counted = outcome.plan.operation in _COUNTING or (outcome.by != "row" and outcome.plan.aggregate == "count")
-    places = [
-        place
-        for place in range(len(outcome.table.rows))
-        if (counted or outcome.number_at(place, outcome.columns[0]) is not None)
-        and all(condition.met_by(outcome.table.rows[place]) for condition in outcome.conditions)
-    ]
-    return tuple(places)
-
-
-def _computed(outcome: PlanOutcome) -> PlanOutcome:
-    plan, operation = outcome.plan, outcome.plan.operation
-    if operation in {"sum", "average"}:
-        whole = outcome.by == "row"
-        outcome = replace(outcome, by="all") if whole else outcome
-        groups = _grouped(outcome, operation)
-        return replace(outcome, groups=groups, number=groups[0].number if whole else None)
-    if outcome.by == "row" and operation in {*_OF_TWO, "compare"} and len(outcome.rows) > TWO:
+    if by is None and operation in {*_OF_TWO, "compare"} and len(rows) > TWO:
         # Things set side by side that have several rows each are put together by the column that names them.
-        named = (condition.column for condition in outcome.conditions if len(condition.values) >= TWO)
-        outcome = replace(outcome, by=next(named, "row"))
-    groups = _grouped(outcome, "count" if operation in _COUNTING else "sum" if outcome.by == "row" else plan.aggregate)
-    if operation == "count":
-        return replace(outcome, groups=groups, number=float(len(groups)))
-    if operation in _OF_TWO:
-        return _between(replace(outcome, groups=groups))
-    if operation not in _COUNTING:
-        lowest_first = operation == "min" or (operation != "max" and plan.order == "ascending")
-        groups = tuple(sorted(groups, key=lambda group: group.number, reverse=not lowest_first))
-        outcome = replace(outcome, rows=tuple(row for group in groups for row in group.rows))
-    if operation in {"max", "min"}:
-        last = groups[: plan.limit or 1][-1].number
-        return replace(outcome, groups=tuple(g for g in groups if g in groups[: plan.limit] or g.number == last))
-    return replace(outcome, groups=groups[: plan.limit or None])
+        by = next((condition.column for condition in conditions if len(condition.values) >= TWO), None)
+    groups, number = _grouped(table, rows, columns[0], by, aggregate), None
+    if by is None and operation in _TOTALS:
+        number = _AGGREGATED[operation]([group.number for group in groups])
+        groups = (Group(number, rows),)
+    elif operation == "count":
+        number = float(len(groups))
+    elif operation in _OF_TWO:
+        groups = tuple(sorted(groups, key=lambda group: _named_at(table.rows[group.rows[0]], conditions)))
+        number = _between(operation, _two_figures(table, groups, columns))
+    elif operation not in _COUNTING | _TOTALS:
+        rising = operation == "min" or (operation != "max" and plan.order == "ascending")
+        groups = tuple(sorted(groups, key=lambda group: group.number, reverse=not rising))
+        rows = tuple(row for group in groups for row in group.rows)
+    limit = plan.limit or (1 if operation in _EXTREMES else len(groups))
+    equals = {groups[limit - 1].number} if operation in _EXTREMES and limit <= len(groups) else set[float]()
+    shown = (group for place, group in enumerate(groups) if place < limit or group.number in equals)
+    return PlanOutcome(plan, table, columns, conditions, by, tuple(shown) if number is None else groups, rows, number)
 
 
-def _grouped(outcome: PlanOutcome, aggregate: str) -> tuple[Group, ...]:
-    """The rows in groups, in the order of the table."""
-    groups: dict[object, list[int]] = {}
-    for place in outcome.rows:
-        cell = outcome.cell(place, outcome.by) if isinstance(outcome.by, int) else None
-        groups.setdefault(fold(cell.raw) if cell else place if outcome.by == "row" else None, []).append(place)
-    figures = [
-        [number for row in rows if (number := outcome.number_at(row, outcome.columns[0])) is not None]
-        for rows in groups.values()
-    ]
+def _number_at(table: DocumentTable, row: int, column: int) -> float | None:
+    cell = table.rows[row][column]
+    return cell.number if cell else None
+
+
+def _selected(table: DocumentTable, column: int, conditions: Sequence[Condition], counted: bool) -> tuple[int, ...]:
+    """The rows that meet all conditions; without a figure in the column computed on only where they are counted."""
     return tuple(
-        Group(len(rows) if aggregate == "count" else _AGGREGATED[aggregate](own), tuple(rows))
-        for rows, own in zip(groups.values(), figures, strict=True)
+        place
+        for place, row in enumerate(table.rows)
+        if (counted or _number_at(table, place, column) is not None)
+        and all(condition.met_by(row) for condition in conditions)
     )
 
 
-def _between(outcome: PlanOutcome) -> PlanOutcome:
-    """The difference or ratio of two groups, in the order in which the conditions name them, or of two columns of a
-    row."""
-    groups, operation = outcome.groups, outcome.plan.operation
-    if len(groups) == 1 and len(outcome.columns) == TWO:
-        figures = [outcome.number_at(groups[0].rows[0], column) for column in outcome.columns]
-    else:
-        groups = tuple(sorted(groups, key=lambda group: _named_at(group, outcome)))
-        figures = [group.number for group in groups]
+def _grouped(
+    table: DocumentTable, rows: Sequence[int], column: int, by: int | None, aggregate: str
+) -> tuple[Group, ...]:
+    """The rows in groups, in the order of the table."""
+    groups: dict[str | int, list[int]] = {}
+    for place in rows:
+        cell = None if by is None else table.rows[place][by]
+        groups.setdefault(place if by is None else fold(cell.raw) if cell else "", []).append(place)
+    made = []
+    for own in groups.values():
+        figures = [number for row in own if (number := _number_at(table, row, column)) is not None]
+        made.append(Group(len(own) if aggregate == "count" else _AGGREGATED[aggregate](figures), tuple(own)))
+    return tuple(made)
+
+
+def _two_figures(table: DocumentTable, groups: Sequence[Group], columns: Sequence[int]) -> list[float | None]:
+    """The figures of the groups, or of two columns of the only one."""
+    if len(groups) == 1 and len(columns) == TWO:
+        return [_number_at(table, groups[0].rows[0], column) for column in columns]
+    return [group.number for group in groups]
+
+
+def _between(operation: str, figures: Sequence[float | None]) -> float:
+    """The difference or ratio of two figures."""
     if len(figures) != TWO or figures[0] is None or figures[1] is None:
         raise DoesNotFit(f"a {operation} is between two figures, and there are {len(figures)}")
     if operation == "ratio" and not figures[1]:
         raise DoesNotFit("the second figure of the ratio is 0")
-    number = figures[0] - figures[1] if operation == "difference" else figures[0] / figures[1]
-    return replace(outcome, groups=groups, number=number)
+    return figures[0] - figures[1] if operation == "difference" else figures[0] / figures[1]
 
 
-def _named_at(group: Group, outcome: PlanOutcome) -> int:
-    for condition in outcome.conditions:
-        cell = outcome.cell(group.rows[0], condition.column)
-        for place, (text, number) in enumerate(condition.values if len(condition.values) >= TWO else ()):
-            if cell is not None and (text in fold(cell.raw) or number == cell.number is not None):
-                return place
+def _named_at(row: Sequence[GridCell | None], conditions: Sequence[Condition]) -> int:
+    """The place of a row among the things that a condition names."""
+    for condition in conditions:
+        cell = row[condition.column]
+        if cell is not None and len(condition.values) >= TWO:
+            return [condition.holds(cell, value) for value in condition.values].index(True)
     return 0
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
-def column_of(table: DocumentTable, name: str) -> int:
+def _column_of(table: DocumentTable, name: str) -> int:
     """The column that a name means: the same, else the one most alike. DoesNotFit where none is near."""
     column = _nearest(name, table.columns)
     if column is None:
@@ -216,38 +202,32 @@ def _nearest(name: str, among: Sequence[str]) -> int | None:
 
 def _conditions(filters: Sequence[TableFilter], table: DocumentTable) -> tuple[Condition, ...]:
     """Filters with the cells that they mean; those with "equal" or "contains" on one column are alternatives."""
-    conditions: list[Condition] = []
-    for table_filter in filters:
-        column, comparison = column_of(table, table_filter.column), table_filter.comparison
-        values: tuple[Value, ...] = (_value(table_filter, column, table),)
-        if comparison in {"equal", "contains"} and values[0][1] is None:
-            values = _meant(values[0][0], comparison, column, table)
-        known = next((c for c in conditions if c.column == column and c.comparison == comparison), None)
-        if known and comparison in {"equal", "contains", "not_equal"}:
-            conditions[conditions.index(known)] = replace(known, values=(*known.values, *values))
-        else:
-            conditions.append(Condition(column, comparison, values))
-    return tuple(conditions)
+    conditions: dict[object, Condition] = {}
+    for place, table_filter in enumerate(filters):
+        column, comparison = _column_of(table, table_filter.column), table_filter.comparison
+        values = _values(table_filter, column, table)
+        several = comparison in {"equal", "contains", "not_equal"}
+        key = (column, comparison) if several else place
+        known = conditions[key].values if key in conditions else ()
+        conditions[key] = Condition(column, comparison, (*known, *values))
+    return tuple(conditions.values())
 
 
-def _value(table_filter: TableFilter, column: int, table: DocumentTable) -> Value:
-    """A filter's value; a bare figure that is small beside the column's scale is meant as the column writes it."""
-    amount = amount_of(table_filter.value) if table_filter.comparison != "contains" else None
-    number = amount.number if amount else None
-    scale = max((cell.scale for row in table.rows if (cell := row[column]) and cell.number is not None), default=1.0)
-    if amount and number is not None and amount.scale == 1.0 < scale and abs(number) < scale:
-        number *= scale
-    return fold(table_filter.value.strip()), number
-
-
-def _meant(text: str, comparison: str, column: int, table: DocumentTable) -> tuple[Value, ...]:
-    """The cells that a text means: the same one, those that hold it, else the one most alike."""
+def _values(table_filter: TableFilter, column: int, table: DocumentTable) -> tuple[Value, ...]:
+    """What a filter compares with: a figure, small beside the scale of its column, as the column writes it; else the
+    cells that its text means: the same one, those that hold it, the one most alike."""
+    text, comparison = fold(table_filter.value.strip()), table_filter.comparison
+    amount = amount_of(table_filter.value) if comparison != "contains" else None
+    if amount:
+        scale = max((cell.scale for row in table.rows if (cell := row[column]) and cell.number is not None), default=1)
+        bare = amount.scale == 1.0 < scale and abs(amount.number) < scale
+        return ((text, amount.number * scale if bare else amount.number),)
     cells = list(dict.fromkeys(fold(cell.raw) for row in table.rows if (cell := row[column])))
-    if comparison == "contains" and any(text in cell for cell in cells):
+    holding = [cell for cell in cells if text in cell]
+    if comparison not in {"equal", "contains"} or (comparison == "contains" and holding):
         return ((text, None),)
-    held = [cell for cell in cells if text == cell] or [cell for cell in cells if text in cell]
-    nearest = None if held else _nearest(text, cells)
-    if nearest is not None:
+    held = [cell for cell in cells if text == cell] or holding
+    if not held and (nearest := _nearest(text, cells)) is not None:
         held = [cells[nearest]]
     if not held:
         raise DoesNotFit(f"no cell of {table.columns[column]} in {table.name} is called {text!r}")

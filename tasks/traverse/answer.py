@@ -20,7 +20,7 @@ from tasks.traverse.plan import CheckedStep, Operand, Outcome, Problem, StepResu
 MOST_ROWS = 40
 MOST_STATEMENTS = 24
 MOST_NAMED = 20
-_TRIPLE = re.compile(r"(?P<subject>.+?) -\[(?P<relation>[^\]]+)\]-> (?P<object>.+)")
+_TRIPLE = re.compile(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
 _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", "sort"})
 
 

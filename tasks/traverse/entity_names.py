@@ -10,7 +10,7 @@ from tasks.retrieve.link import Link, Names, longest_stretches
 from tasks.step import step
 
 SHORTEST = 2
-_POSSESSIVE = re.compile(r"\s*['’]\s*s?$")
+_POSSESSIVE = re.compile(r"\s{0,9}['’]\s{0,9}s?$")
 _JOINED = ("_", "-")
 
 

@@ -28,8 +28,6 @@ _COUNTED = re.compile(
 _BEYOND_WORDS = re.compile(rf"\b(?:not|except|other than|without|{'|'.join(DIRECTION)})\b|n't\b", re.I)
 _SHARED = re.compile(r"\b(?:both|common|shared?|same|mutual|also)\b|共同|都|相同", re.I)
 _LINKED = re.compile(r"\b(?:connect|link|relat|associat|tie)\w*|关系|联系", re.I)
-_OF_BEFORE = re.compile(r"\b(?:of|for|by)\s+(?:the\s+|a\s+|an\s+)?['\"“]?$", re.I)
-_OWNED_AFTER = re.compile(r"['\"”]?\s*['’]\s*s\b")
 _IN_FIRST = "{1}"
 
 Draft = TraversalPlan | Problem
@@ -66,7 +64,11 @@ async def plan(
     By the planner's model where it is asked, else by the question's words. `imported`: the graph
     has all that the question names from imported triples.
     """
-    typed = planner.typed_by_words(question, _names_for_type(question, linked, planner))
+    # Ordinary words, and names that the graph lacks, count only where two things may be meant.
+    plain, every = ([name.text for name in linked.named if own or not name.doubtful] for own in (False, True))
+    two = _ASKS_IF.search(question) or _LINKED.search(question)
+    names = plain if len(plain) > 1 else [*every, *linked.unlinked] if two else plain or every
+    typed = planner.typed_by_words(question, names)
     drafted = draft(question, typed.type, linked, graph)
     steps = check(drafted, graph) if isinstance(drafted, TraversalPlan) else drafted
     sure = typed.confidence >= SURE and not isinstance(steps, Problem)
@@ -77,22 +79,6 @@ async def plan(
     names = list(dict.fromkeys(graph.names_of(entities)))
     reply = await planner.run(question, names, linked.unlinked, ways_around(entities, graph), relations)
     return Planned(question, reply.type, 1.0, reply.reasoning, check(TraversalPlan(steps=reply.steps), graph))
-
-
-def _names_for_type(question: str, linked: Linked, planner: PlanTraversal) -> list[str]:
-    """The names by which a question is typed.
-
-    Ordinary words, and names that the graph lacks, count only where they make it one about two things.
-    """
-    sure = [name.text for name in linked.named if not name.doubtful]
-    every = [name.text for name in linked.named]
-    if len(sure) > 1:
-        return sure
-    for names in (every, [*sure, *linked.unlinked]):
-        typed = planner.typed_by_words(question, names)
-        if len(names) > 1 and (typed.type == "s*o" or (typed.type == "spo" and _ASKS_IF.search(question))):
-            return names
-    return sure or every
 
 
 def ways_around(entities: Sequence[str], graph: TraversalGraph) -> list[str]:
@@ -169,17 +155,14 @@ class _Drafting:
         raise UnfitPlan(Problem("bad plan", "without a model, no steps are found that answer so nested a question."))
 
     def check(self, first: NamedEntity, second: NamedEntity) -> PlanStep:
-        """Whether the worded relation leads from the one that it is said to be of to the other one."""
-        owners = [
-            name
-            for name in (first, second)
-            if _OF_BEFORE.search(self.question[: name.start]) or _OWNED_AFTER.match(self.question, name.end)
+        """Whether the worded relation leads from one of the two to the other."""
+        tried = [
+            (way, target)
+            for source, target in ((second, first), (first, second))
+            for way in self.ways(source, self.orders(source))
         ]
-        sources = owners if len(owners) == 1 else [second, first]
-        pairs = [(name, second if name is first else first) for name in sources]
-        tried = [(way, target) for source, target in pairs for way in self.ways(source, self.orders(source))]
         if not tried:
-            raise self.nothing_worded(self.telling, sources[0])
+            raise self.nothing_worded(self.telling, second)
         reaching = [(way, target) for way, target in tried if set(target.entities) & set(way.ends) and not way.left]
         way, target = max(reaching or tried, key=lambda pair: pair[0].score)
         return self.along(way, "check").model_copy(update={"targets": self.called(target)})

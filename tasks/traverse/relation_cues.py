@@ -24,7 +24,7 @@ _SILENT = (STOPWORDS | _EMPTY) - {"own"}
 _WHOSE = frozenset("s his her its their my your our".split())
 _ASKING = frozenset("where when why how who whom".split())
 _WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
-_OWNED = re.compile(r"\s*['’]\s*s\b|\s*的")
+_OWNED = re.compile(r"\s{0,9}['’]\s{0,9}s\b|\s{0,9}的")
 _TO_DO = re.compile(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does she do?"
 _DOES = re.compile(r"\b(?:does|did|do)\b.+\bdo\b")
 _WHERE = {"work": "work_at", "employ": "work_at"}  # "Where does she work?" asks for no profession

@@ -1,19 +1,32 @@
-"""The measure of retrieval: questions made worse, tables, and what other systems published."""
+"""Benchmarks: each is found by name, measures what it says, and reads sets in their published form."""
 
+import argparse
 import asyncio
 import gzip
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.answers import known_here
+from benchmarks.compare import MODES, Way, ask, compared, scored
+from benchmarks.compare_sets import CompareSet
 from benchmarks.contexts import CONTEXT_TOKENS, CONTEXTS, context
 from benchmarks.retrieval import by_kind, misspelt, quality
-from benchmarks.runner import main
+from benchmarks.runner import Run, find_measure, main, measure_names
 from benchmarks.sets import BenchmarkSet, index, settings_in
+from benchmarks.traversal_baselines import start_of, ways_of
+from flows.graph import undirected
+from flows.index import IndexOptions, build_index
+from flows.runtime import open_runtime
 from flows.session import open_session
+from flows.settings import load_settings
 from prompts.text.tokens import count_tokens
+from storage.answer_records import Passage
+from storage.evaluation_records import EvaluationQuestion
+from tasks.evaluate.measures import set_f1
 
 SET = BenchmarkSet("set", "corpus.jsonl.gz", "questions.jsonl.gz", peers_field="lists", titles=False)
 
@@ -105,3 +118,130 @@ def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "all@2" in shown
     assert "-Origin" in shown
+
+
+@pytest.mark.parametrize(("name", "known"), [("Tomas Reyd", True), ("Ana Korb", False)])
+def test_a_foreign_question_is_left_out_where_its_answer_is_known(name: str, known: bool) -> None:
+    passage = Passage(document="d", title="Tomas Reyd", chunk="chk_d", score=1.0, text="He was born in Velin.")
+    question = EvaluationQuestion(id="q", question=f"Where was {name} born?", answers=("Velin",))
+    assert known_here(question, [passage]) is known
+
+
+DOCUMENTS = (
+    {"id": "a", "title": "Orla Bridge", "text": "Orla Bridge was designed by Ada Korb. It was opened in 1931."},
+    {"id": "b", "title": "Ada Korb", "text": "Ada Korb was born in Marl. She designed Orla Bridge."},
+    {"id": "c", "title": "Marl", "text": "Marl is a town on the river Ems. It has a market."},
+)
+
+
+def written(data: Path, folder: Path) -> list[Path]:
+    path = folder / "corpus.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in DOCUMENTS), encoding="utf-8")
+    return [path]
+
+
+SMALL = CompareSet(
+    name="small", measures=("answer_in_text", "abstention"), files=(), write=written,
+    ask=lambda data, limit: [
+        EvaluationQuestion(id="1", question="Who designed Orla Bridge?", answers=("Ada Korb",)),
+        EvaluationQuestion(id="2", question="How long is Orla Bridge?", answerable=False),
+    ][:limit],
+    embedding="none",
+)  # fmt: skip
+
+
+def test_a_tiny_corpus_is_compared(tmp_path: Path) -> None:
+    run = run_in(tmp_path, modes=["auto", "hyde", "naive"], server=False, no_vectors=False, judge=None)
+    compared(run, [SMALL])
+    rows = run.tables["small"]
+    assert set(rows) == {"auto", "hyde", "naive"} <= set(MODES)
+    assert [rows["auto"][name] for name in ("answer_in_text", "abstention", "asked")] == [1.0, 1.0, 2]
+    assert "asked" not in rows["hyde"]
+    assert "TRELLIS_LM" in str(rows["hyde"]["note"])
+
+
+def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> None:
+    runtime, _ = index(SMALL.write(tmp_path, tmp_path), settings_in(tmp_path, embedding="none"))
+    question = SMALL.ask(tmp_path, None)[0]
+    with open_session(runtime) as session:
+        unreadable = replace(session, _texts=None)  # type: ignore[arg-type]
+        broken = asyncio.run(ask(Way(mode="naive"), question, unreadable))
+        good = asyncio.run(ask(Way(mode="naive"), question, session))
+        assert (broken.answered.answer, broken.answered.error[:10]) == (None, "TypeError:")
+        assert scored([good, broken], SMALL) == {"answer_in_text": 0.5, "abstention": 0.5}
+
+
+OPTIONS = {"data": None, "limit": None, "keep": None, "json": None, "show": False}
+
+
+def run_in(folder: Path, **options: object) -> Run:
+    """A run as the command makes it."""
+    return Run(argparse.Namespace(**{**OPTIONS, **options}), folder, {"command": "c"})
+
+
+def test_the_list_names_every_measure_with_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    for name in measure_names():
+        assert f"  {name} " in shown
+        assert find_measure(name).description.splitlines()[0] in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["fly"], "There is no measure 'fly'. There are abstention, "),
+        (["retrieval"], "Name the one that holds the published data: --data DIR"),
+        (
+            ["retrieval", "--data", ".", "--sets", "2wiki_780"],
+            "lacks multihop/2wiki_101_peers.jsonl.gz, multihop/",
+        ),
+        (["answers", "--data", ".", "--sets", "cmrc2018_zh"], "cmrc2018_zh_dev_passages.jsonl.gz"),
+        (["compare", "--data", ".", "--sets", "kevin_scott"], "corpora/kevin_scott_podcast.jsonl.gz"),
+        (["extraction"], "--data DIR"),
+        (["linking"], "--texts DIR"),
+    ],
+)
+def test_what_is_missing_is_named(
+    arguments: list[str],
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_figures_known_so_far_are_written(tmp_path: Path) -> None:
+    run = run_in(tmp_path, json=tmp_path / "figures.json")
+    run.table("first", {"all": {"right": 0.5}})
+    run.table("second", {"all": {"right": 1.0}})
+    assert json.loads((tmp_path / "figures.json").read_text()) == {
+        "command": "c", "tables": {"first": {"all": {"right": 0.5}}, "second": {"all": {"right": 1.0}}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted", "score"),
+    [(["a"], ["a"], 1.0), (["a", "a"], ["a"], 1.0), (["a", "b"], ["a"], 2 / 3), ([], ["a"], 0.0), (["b"], ["a"], 0.0)],
+)
+def test_f1_counts_an_entity_once(values: list[str], wanted: list[str], score: float) -> None:
+    assert set_f1(values, wanted) == pytest.approx(score)
+
+
+async def test_each_way_reads_what_it_says(tmp_path: Path) -> None:
+    rows = [("Ada Korb", "spouse", "Tomas Reyd"), ("Tomas Reyd", "place of birth", "Velin"), ("Velin", "river", "Orla")]
+    source = tmp_path / "kb.csv"
+    source.write_text("s,p,o\n" + "".join(f"{s},{p},{o}\n" for s, p, o in rows), encoding="utf-8")
+    settings = load_settings({"workspace": tmp_path / "ws", "embedding": "none"})
+    await build_index([source], IndexOptions(), open_runtime(settings))
+    with open_session(open_runtime(settings)) as session:
+        start = start_of("Where was the spouse of Ada Korb born?", session)
+        found = {name: walk(start) for name, walk in ways_of(session, undirected(tmp_path / "ws")).items()}
+    assert "Ada Korb" not in start.question
+    assert set(found["bfs"].values) == {"Tomas Reyd", "Velin"}
+    assert found["pagerank"].values == ("Tomas Reyd",)
+    assert found["hop by hop"].values == ("Velin",)
+    assert found["hop by hop"].calls >= 2

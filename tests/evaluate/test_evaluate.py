@@ -1,10 +1,11 @@
-"""Systems side by side: scores, resumption, limits, the gate, the page, and what a workspace keeps of it."""
+"""An evaluation: what it asks and asks only once, its gate and its page, and questions that are watched."""
 
 import asyncio
 import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ import pytest
 from flows.evaluate import run_evaluation
 from flows.operations.systems import parse_system
 from storage.errors import SettingsError, UsageError
-from storage.evaluation_records import EvaluatedAnswer, EvaluationReport
+from storage.evaluation_records import EvaluatedAnswer, EvaluationReport, Feedback, Score, Verdict
 from storage.workspace import Workspace
+from tasks.evaluate.compare import differences, mean_scores, most_different, values_of, wins_by_judge, wins_by_measure
 from tasks.evaluate.measures import plain_answer
 from tests.copying import copy_of
-from tests.evaluate.conftest import QUESTIONS, Bench
-from tests.models.test_killed import wait_until
-from tests.patience import PATIENCE
+from tests.evaluate.conftest import QUESTIONS, ROWS, Bench
+from tests.patience import wait_for
 from tests.server.client import Server
+from tests.workspaces import write_rows
 
 ROOT = Path(__file__).parents[2]
 UNEQUAL = {"number", "reused", "seconds"}
@@ -67,6 +69,25 @@ def test_modes_and_recorded_answers_are_compared_and_kept(bench: Bench) -> None:
     assert shown.json["scores"] == report["scores"]
     assert bench("evaluate", "--remove", "1").code == 0
     assert json.loads(bench("evaluate", "--list", "--json").out) == []
+
+
+def test_what_was_rated_is_a_question_set(bench: Bench) -> None:
+    assert "No answer was rated" in bench("evaluate", "--questions", "feedback", "--system", "naive").err
+    rated = Workspace(bench.workspace).database.feedback
+    for row in (
+        {"question": "Who built Holm Light?", "answer": "Mira Sand [1]", "helpful": True, "documents": ["light"]},
+        {"question": "Where was he born?", "answer": "Holm.", "helpful": False, "note": "Velin", "history": ["Tomas"]},
+        {"question": "Who is Ana Korb?", "answer": "No idea.", "helpful": False},
+    ):  # fmt: skip
+        rated.put(Feedback.model_validate({"id": row["question"], "generation": 1, "at": "2026-01-01", **row}))
+    recorded = [
+        {"id": "Who built Holm Light?", "answer": "Mira Sand"}, {"id": "Where was he born?", "answer": "Holm"},
+        {"id": "Who is Ana Korb?", "answer": ""},
+    ]  # fmt: skip
+    other = f"answers={write_rows(bench.folder / 'other.jsonl', recorded)},name=other"
+    ran = bench("evaluate", "--questions", "feedback", "--system", "auto", "--system", other, "--json")
+    assert (ran.json["questions"], value(ran.json, "other", "exact_match")) == (3, 0.5)
+    assert value(ran.json, "auto", "answer_in_text") == 1.0, "the history says who he is"
 
 
 def test_without_a_model_nothing_is_judged(bench: Bench) -> None:
@@ -170,11 +191,11 @@ def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(bench: Be
         scripted.misbehave({"kind": "hang", "step": "answer", "nth": 3, "times": 9, "seconds": 600})
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
-            wait_until(lambda answered=answered: running.count() >= answered + len(QUESTIONS), PATIENCE)  # type: ignore[misc]
+            wait_for(partial(lambda least: running.count() >= least, answered + len(QUESTIONS)), "the first answers")
         finally:
             process.kill()
             process.wait()
-        wait_until(lambda: scripted.stats()["in_flight"] == 0, PATIENCE)
+        wait_for(lambda: scripted.stats()["in_flight"] == 0, "the end of its calls")
     scripted.misbehave()
     report = asyncio.run(run_evaluation(systems, bench.questions, workspace=bench.workspace))
     assert report.reused == 4 + len(QUESTIONS)
@@ -268,3 +289,83 @@ def test_two_systems_need_two_names_and_questions_what_a_measure_needs(bench: Be
     bench.questions.write_text('{"id": "a", "question": "Who?"}\n', encoding="utf-8")
     ran = bench.evaluate("naive", more=["--measures", "f1"])
     assert (ran.code, "needs answers" in ran.err) == (2, True)
+
+
+QUESTION = "Who built Holm Light?"
+
+
+def change_a_document(bench: Bench) -> Path:
+    text = "Holm Light was built by Olle Brandt in 1904, as papers show that were found later."
+    rows = [*ROWS[:2], {"id": "light", "title": "Holm Light", "text": text}]
+    return write_rows(bench.folder / "rows.jsonl", rows)
+
+
+def test_a_changed_answer_is_shown_after_the_publication(bench: Bench) -> None:
+    bench("watch", "add", QUESTION)
+    bench("watch", "add", "Where was Tomas Reyd born?")
+    ran = bench("index", str(change_a_document(bench)), "--json")
+    (change,) = ran.json["changed_answers"]
+    assert (change["question"], change["before"], change["generation"]) == (QUESTION, 1, 2)
+    assert any(line.startswith("- ") and "Mira Sand" in line for line in change["diff"])
+    assert any(line.startswith("+ ") and "Olle Brandt" in line for line in change["diff"])
+    shown = bench("watch").out
+    assert "Olle Brandt" in shown
+    assert json.loads(bench("watch", "run", "--json").out) == [], "nothing was published since"
+
+
+def test_a_watched_question_that_fails_does_not_fail_the_run(bench: Bench) -> None:
+    bench("watch", "add", QUESTION, "--mode", "hyde")  # which needs a model
+    ran = bench("index", str(change_a_document(bench)), "--json")
+    assert (ran.code, ran.json["published"]) == (0, True)
+    assert ran.json["changed_answers"][0]["error"]
+
+
+def test_questions_are_removed_and_nothing_is_asked_without_any(bench: Bench) -> None:
+    name = bench("watch", "add", QUESTION, "--json").json["id"]
+    assert bench("watch", "remove", name).code == 0
+    assert bench("watch", "remove", name).code == 2
+    assert json.loads(bench("watch", "--json").out) == []
+    assert bench("watch", "nonsense").code == 2
+    assert bench("index", str(change_a_document(bench)), "--json").json["changed_answers"] == []
+
+
+VALUES = values_of(
+    Score(system=system, question=f"q{place}", measure="f1", value=value)
+    for system, values in {"a": (1.0, 0.5, 0.0, None), "b": (0.0, 0.5, 0.0, 1.0)}.items()
+    for place, value in enumerate(values)
+)
+
+
+def test_a_mean_has_an_interval_that_the_seed_decides() -> None:
+    rows = mean_scores(VALUES, ["f1"], ["a", "b"])
+    assert [(row.system, row.value, row.questions) for row in rows] == [("a", 0.5, 3), ("b", 0.375, 4)]
+    assert all(0.0 <= row.low < row.value < row.high <= 1.0 for row in rows)
+    assert rows == mean_scores(VALUES, ["f1"], ["a", "b"])
+    # Of n equal halves of 0 and 1 the mean has the deviation .5 / sqrt(n): the interval is about 1.96 of it.
+    coins = values_of(Score(system="c", question=str(n), measure="f1", value=float(n % 2)) for n in range(400))
+    (row,) = mean_scores(coins, ["f1"], ["c"])
+    assert row.high - row.low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.1)
+
+
+def test_differences_are_paired_over_the_questions_of_both() -> None:
+    (row,) = differences(VALUES, ["f1"], ["a", "b"])
+    assert row.value == pytest.approx(1 / 3)
+    assert row.questions == 3
+
+
+def test_wins_and_what_differs_most() -> None:
+    won = {
+        (row.first, row.second): (row.won, row.lost, row.ties)
+        for row in wins_by_measure(VALUES, "f1", ["a", "b"], False)
+    }
+    assert won == {("a", "b"): (1, 0, 2), ("b", "a"): (0, 1, 2)}
+    lower = wins_by_measure(VALUES, "f1", ["a", "b"], True)
+    assert (lower[0].won, lower[0].lost) == (0, 1)
+    assert most_different(VALUES, "f1", 5) == ["q0"]
+    orders = (("a",), ("a",))
+    verdicts = [
+        Verdict(question=f"q{n}", criterion="overall", first="a", second="b", winner=winner, orders=orders)
+        for n, winner in enumerate(("a", "a", "b", ""))
+    ]
+    judged = {(row.first, row.second): (row.won, row.lost, row.ties) for row in wins_by_judge(verdicts)}
+    assert judged == {("a", "b"): (2, 1, 1), ("b", "a"): (1, 2, 1)}

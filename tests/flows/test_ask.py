@@ -13,12 +13,19 @@ from flows.query import aask, ask
 from flows.session import SESSIONS, Sessions
 from storage.errors import NoGeneration, UsageError
 from storage.workspace import Workspace
+from tests.copying import copy_of
 from tests.engine.tiny_models import tiny_cross_encoder
 from tests.flows.conftest import ROWS, Command
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
 QUESTION = "Who designed Orla Bridge?"
+
+
+@pytest.fixture(scope="module")
+def indexed(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy: what is asked here is remembered, and other tests ask the same."""
+    return copy_of(indexed, tmp_path_factory.mktemp("asked") / "ws")
 
 
 async def test_ask_answers_and_keeps_the_workspace_open_also_where_a_loop_is_running(

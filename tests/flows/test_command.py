@@ -1,6 +1,6 @@
 """The command keeps its contract: shapes, order, exit codes, and what goes to which stream."""
 
-import json
+import io
 import os
 import subprocess
 import sys
@@ -29,15 +29,14 @@ COMMANDS = (
 )
 
 
-def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *(arguments if arguments[0] == "-c" else ("-m", "flows", *arguments))]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=stdin, timeout=PATIENCE, check=False)
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
     done = run(
-        "-c",
-        "import sys\ntry:\n    from flows.__main__ import main; main(['--help'])\nfinally:\n    print(*sys.modules)",
+        "import sys\ntry:\n    from flows.__main__ import main; main(['--help'])\nfinally:\n    print(*sys.modules)"
     )
     assert [name for name in COMMANDS.split() if f"\n    {name}" not in done.stdout] == []
     loaded = set(done.stdout.splitlines()[-1].split())
@@ -46,7 +45,7 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
 
 
 def test_asking_does_not_load_prefect(indexed: Path) -> None:
-    done = run("-c", LOADED.format(["ask", "Who designed Orla Bridge?", "--workspace", str(indexed)]))
+    done = run(LOADED.format(["ask", "Who designed Orla Bridge?", "--workspace", str(indexed)]))
     assert (done.returncode, {"duckdb", "prefect"} & set(done.stderr.split())) == (0, {"duckdb"}), done.stderr
 
 
@@ -147,13 +146,14 @@ def test_a_batch_answers_in_order_and_restricts_documents(trellis: Command, verb
     assert {passage["document"] for passage in done.rows[1]["passages"]} == {"bridge"}
 
 
-def test_bad_rows_are_told_and_the_others_answered(indexed: Path) -> None:
+def test_bad_rows_are_told_and_the_others_answered(trellis: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ['{"id": "a"}', "not json", "[1]", "", '{"id": "e", "question": "  "}', '{"id": "d", "question": 7}']
     lines.append('{"id": "h", "question": "x", "history": [{"role": "tool", "content": "x"}]}')
     rows = "\n".join([*lines, '{"id": "z", "question": "Orla Bridge"}'])
-    done = run("retrieve", "--questions", "-", "--workspace", str(indexed), stdin=rows)
-    shown = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (done.returncode, "6 of 7" in done.stderr) == (1, True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(rows))
+    done = trellis("retrieve", "--questions", "-")
+    shown = done.rows
+    assert (done.code, "6 of 7" in done.err) == (1, True)
     assert [row["id"] for row in shown] == ["a", None, None, "e", "d", "h", "z"]
     assert all(set(row["error"]) == {"type", "message", "remedy"} for row in shown[:-1])
     assert shown[-1]["passages"]

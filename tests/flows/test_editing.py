@@ -119,3 +119,13 @@ def test_a_model_decides_on_similar_names_in_one_call(
         ("Robert Castellan", "a model decided: the last words are equal")
     ]
     assert "Maren Hollister" not in names(fresh("graph", "Maren Holister", "--json")), "nor by the rule"
+
+
+def test_the_history_of_runs_tells_who_changed_what(trellis: Command, tmp_path: Path) -> None:
+    for command in (("graph", "merge", "Ada Korb", "Captain Vell"), ("graph", "undo", "1"), ("rollback", "2")):
+        assert trellis(*command).code == 0
+    assert trellis("archive", str(tmp_path / "kept.tar")).code == 0
+    trellis.workspace = tmp_path / "restored"
+    assert trellis("restore", str(tmp_path / "kept.tar")).code == 0
+    kinds = [run["kind"] for run in trellis("status", "--json").json["runs"]]
+    assert kinds == ["restore", "rollback", "undo", "edit", "index"]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.copying import copy_of
-from tests.faults import flip, full, read_only, truncate
+from tests.faults.disk import flip, full, read_only, truncate
 from tests.flows.conftest import Command
 
-QUESTION = "Who designed Orla Bridge?"
+QUESTION = "Who was it that designed Orla Bridge?"  # asked nowhere else: nothing of it is kept yet
 READERS = {
     "ask": ("ask", QUESTION),
     "retrieve": ("retrieve", QUESTION),

@@ -92,16 +92,6 @@ def test_index_and_ask_use_the_model_of_a_context(
     assert unchanged.published, "offline it is made anew: the model is part of what is made"
 
 
-async def test_a_recorded_run_uses_the_model_of_a_context(
-    of_server: dspy.LM, without_settings: None, source: Path, tmp_path: Path, unembedded: None, prefect_server: object
-) -> None:
-    from flows.index import index
-
-    with dspy.context(lm=of_server):
-        report = await index(str(source), workspace=str(tmp_path / "ws"))
-    assert report.usage.by_step["extract"].calls == 3
-
-
 def test_other_processes_have_no_model_of_the_program(
     of_server: dspy.LM, without_settings: None, tmp_path: Path
 ) -> None:

@@ -6,7 +6,6 @@ shared, misspelt, stated to mean the same and told apart.
 
 import json
 import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,11 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.export import Export, export
-from storage.graph_records import Report
+from storage.graph_records import Community, Entity, Report
+from tests.test_communities import check
 
 SEQUENCES, EACH, AT_ONCE = 200, 10, 10
-RUNS = 3
+RUNS, SMALL = 3, 4
 RESOLVED = ("documents", "chunks", "mentions", "entities", "aliases", "entity_occurrences", "relations",
             "relation_occurrences", "claims")  # fmt: skip
 
@@ -102,7 +102,7 @@ class World:
 
 
 def _runtime(workspace: Path, **settings: object) -> Runtime:
-    small = {"embedding": "none", "chunk_tokens": 40, "community_size": 4, "community_drift": 0.5, **settings}
+    small = {"embedding": "none", "chunk_tokens": 40, "community_size": SMALL, "community_drift": 0.5, **settings}
     return open_runtime(load_settings({"workspace": workspace, **small}, {}))
 
 
@@ -114,21 +114,12 @@ async def _indexed(source: Path, workspace: Path, full: bool = False, **settings
 
 
 def _hierarchy(found: Export) -> None:
-    """Communities are exclusive and exhaustive at each level, inside their parents, and every report has one."""
-    entities = {row["id"] for row in found["entities"]}
-    by_id = {row["id"]: row for row in found["communities"]}
-    levels: dict[object, Counter[object]] = {}
-    for row in found["communities"]:
-        levels.setdefault(row["level"], Counter()).update(row["members"])  # type: ignore[arg-type]
-        parent = by_id.get(row["parent"])
-        assert (row["level"] == 0) == (parent is None)
-        assert parent is None or set(row["members"]) <= set(parent["members"])  # type: ignore[arg-type]
-    for counted in levels.values():
-        assert set(counted) == entities
-        assert set(counted.values()) <= {1}
+    """Every level is a partition of all entities, and every report has its community and its places."""
+    communities = [Community.model_validate(row) for row in found["communities"]]
+    check([Entity.model_validate(row) for row in found["entities"]], communities, SMALL)
     documents = {row["id"]: str(row["text"]) for row in found["documents"]}
     for report in found["reports"]:
-        assert report["community"] in by_id
+        assert report["community"] in {community.id for community in communities}
         for finding in Report.model_validate(report).findings:
             quoted = " ".join(documents[finding.document][finding.start : finding.end].split())
             assert quoted, "a finding without its place"

@@ -13,9 +13,9 @@ import pytest
 
 from flows.__main__ import _run
 from flows.cli.screen import Screen
-from flows.index import IndexOptions, index
+from flows.index import IndexOptions
 from flows.operations.index_run import index_run
-from flows.query import answer_question, query
+from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
@@ -23,12 +23,11 @@ from flows.settings import load_settings
 from prompts.engine.key_masking import MASK
 from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
-from tests.flows.recorder import logs, run_of
-from tests.flows.test_recorded_secrets import everything
 from tests.server.client import Server
 
 KEY = "sk-Never/To+Be-Shown-0815"
 PASSWORD = "Quite-Long-4711"
+ADDRESS = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
 ESCAPED = "".join(f"\\u{ord(sign):04x}" for sign in KEY)
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 FORMS = (KEY, KEY.replace("/", "\\/"), quote(KEY, safe=""), ESCAPED, PASSWORD, BASIC.rstrip("="))
@@ -79,7 +78,7 @@ def leaky(model_server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The model of every role, called with the key; a password is in an address."""
     monkeypatch.setenv("TRELLIS_LM_API_KEY", KEY)
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", f"http://me:{PASSWORD}@127.0.0.1:9/v1")
+    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", ADDRESS)
     monkeypatch.setenv("TRELLIS_MAX_ATTEMPTS", "1")
     return model_server
 
@@ -124,56 +123,36 @@ def test_an_index_run_shows_and_stores_no_key(
 ) -> None:  # fmt: skip
     tell(leaky, rule)
     said = []
-    for limit in ("0", "1"):  # refused, with the run remembered; then published, with dead letters
-        monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", limit)
-        for options in ((), ("--json",)):
-            ended = fresh("index", str(source), *options)
-            said += [ended.out, ended.err]
-    letters = fresh("dead-letter", "--json")
     archive = fresh.workspace.with_name("archive.tar.gz")
-    fresh("archive", str(archive))
-    said += [letters.out, letters.err, fresh("status", "--json").out]
-    for options in ((), ("--json",)):
-        doctor = fresh("doctor", *options)
-        said += [doctor.out, doctor.err]
+    index = ("index", str(source))
+    for limit, *commands in (
+        ("0", (*index, "--json")),  # refused, with the run remembered
+        ("1", index, ("dead-letter", "--json"), ("archive", str(archive)), ("status", "--json"), ("doctor", "--json")),
+    ):
+        monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", limit)
+        for command in commands:
+            ended = fresh(*command)
+            said += [ended.out, ended.err]
     assert shown(*said) == []
     if rule["kind"] != "says_too":
         assert any(MASK in text for text in said)
     assert stored(fresh.workspace, cache, archive) == []
 
 
-@pytest.mark.parametrize("rule", ERRORS[:5], ids=named)  # others wait between their tries, or cut what is said
 def test_an_embedding_servers_error_shows_and_stores_no_key(
-    leaky: Server, fresh: Command, source: Path, cache: Path, rule: Mapping[str, object],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    leaky: Server, fresh: Command, source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRELLIS_LM", "offline")
     monkeypatch.setenv("TRELLIS_EMBEDDING", "openai/m")
     monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", leaky.base_url.replace("://", f"://me:{PASSWORD}@"))
     monkeypatch.setenv("TRELLIS_EMBEDDING_API_KEY", KEY)
-    tell(leaky, rule)
+    tell(leaky, {"kind": "unauthorized"})
     ended = fresh("index", str(source), "--json")
     assert ended.code != 0
     assert shown(ended.out, ended.err) == []
     assert MASK in ended.err
     assert MASK in ended.out
     assert stored(fresh.workspace, cache) == []
-
-
-@pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("rule", [*ANSWERS, {"kind": "server_error", "status": 400}], ids=named)
-async def test_a_recorded_run_tells_prefect_no_key(
-    leaky: Server, copied: Command, source: Path, rule: Mapping[str, object]
-) -> None:
-    tell(leaky, rule)
-    place = str(copied.workspace)
-    runs = [
-        await index(str(source), workspace=place, full=True, return_state=True),
-        await query(QUESTION, workspace=place, return_state=True),
-    ]
-    await logs(await run_of(f"index {source} into"))
-    assert shown(*map(str, runs), await everything()) == []
-    assert stored(copied.workspace) == []
 
 
 def breaks(_options: Namespace, _screen: Screen) -> int:

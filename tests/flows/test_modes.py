@@ -1,19 +1,26 @@
-"""Do the modes of two levels answer with sources, keep to what they are, and cost one short call before they search?"""
+"""Each mode keeps to what it is and to the filter; auto takes the mode that answers and tells why."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from flows.indexing.batches import embed_graph
-from flows.query import ask, retrieve_passages
+from flows.modes.registry import mode_names
+from flows.query import answer_question, ask, retrieve_passages
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
-from flows.session import open_session
+from flows.session import Session, open_session
 from flows.settings import load_settings
-from storage.answer_records import Mode, Retrieval
+from prompts.engine.streaming import Withdrawn
+from storage.answer_records import Answer, Mode, ModeDecision, Retrieval
+from storage.errors import UsageError
 from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.server.client import Server
+from tests.workspaces import indexed as rows_indexed
+from tests.workspaces import write_rows
 
 QUESTION = "Where was the designer of Orla Bridge born?"
 LEVELS: tuple[Mode, ...] = ("low", "high", "hybrid", "mix")
@@ -94,3 +101,151 @@ async def found_low(runtime: Runtime) -> list[str]:
     with open_session(runtime) as session:
         found = await retrieve_passages("Who made the Bridge of Orla?", AskOptions(mode="low", k=1), session)
         return [passage.document for passage in found.passages]
+
+
+DIARIES = (
+    ("mar", "Marit's diary", "Marit complains about the cold quay. The ferry was late again on Monday."),
+    ("ivo", "Ivo's diary", "Ivo complains about the late ferry. He repaired the lamp of the quay."),
+    ("ana", "Ana's diary", "Ana complains about the price of coal. Her brother sailed to Velin."),
+    ("til", "Tilde's diary", "Tilde complains about the late ferry and the fog. Tilde was born in Velin."),
+    ("ulf", "Ulf's diary", "Ulf complains about noise at the quay. The late ferry woke him twice."),
+)
+TRIPLES = (
+    {"s": "Tiger Moth", "p": "designed by", "o": "Geoffrey Halland"},
+    {"s": "Geoffrey Halland", "p": "born in", "o": "Terriers"},
+    {"s": "Geoffrey Halland", "p": "spouse", "o": "Louise Thorn"},
+)
+WHOLE = "What do the people of these diaries often complain about?"
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Diaries, and a graph of triples about other things."""
+    rows = [{"id": name, "title": title, "text": text} for name, title, text in DIARIES]
+    return rows_indexed(tmp_path_factory.mktemp("mixed"), [*rows, *TRIPLES])
+
+
+@pytest.fixture
+def session(mixed: Path) -> Iterator[Session]:
+    with open_session(open_runtime(load_settings({"workspace": mixed, "memory": "off"}))) as opened:
+        yield opened
+
+
+async def asked(question: str, session: Session, options: AskOptions | None = None) -> tuple[Answer, ModeDecision]:
+    answer = await answer_question(question, options or AskOptions(), session)
+    assert answer.trace.decision is not None
+    assert answer.trace.mode == answer.trace.decision.mode
+    return answer, answer.trace.decision
+
+
+async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(session: Session) -> None:
+    answer, decision = await asked("Who is the spouse of the designer of Tiger Moth?", session)
+    assert (answer.values, decision.mode, decision.tried) == (("Louise Thorn",), "traverse", ())
+    assert "triples" in decision.reason
+    assert all(citation.verified for citation in answer.citations)
+    answer, decision = await asked("Where was Tilde born?", session)
+    assert ("Velin" in answer.answer, decision.mode) == (True, "struct")
+
+
+async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Session) -> None:
+    shown: list[object] = []
+    answer, decision = await asked(
+        "What do the authors of these diaries often say about zeppelins?", session, AskOptions(on_text=shown.append)
+    )
+    assert answer.fallback == "abstained"
+    assert (decision.mode, [one.mode for one in decision.tried]) == ("drift", ["struct"])
+    assert any(isinstance(one, Withdrawn) for one in shown)
+
+
+async def test_what_the_caller_names_is_not_chosen_again(session: Session) -> None:
+    _, decision = await asked(WHOLE, session, AskOptions(documents=("mar", "ivo")))
+    assert (decision.mode, decision.reason) == ("struct", "what the caller names is searched")
+    mix = await answer_question(WHOLE, AskOptions(mode="mix"), session)
+    assert (mix.trace.mode, mix.trace.decision) == ("mix", None)
+
+
+def test_the_command_tells_why(mixed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trellis = Command(mixed, capsys)
+    said = trellis("ask", "Who is the spouse of the designer of Tiger Moth?")
+    assert "mode chosen: the graph's triples answer it" in said.out
+    decision = json.loads(trellis("ask", WHOLE, "--json").out)["trace"]["decision"]
+    assert decision["mode"] == "drift"
+
+
+LENGTH = "How long is Orla Bridge?"
+ROWS = [
+    {"id": "old", "title": "Orla Bridge", "text": "Orla Bridge is 412 metres long.", "year": 1999},
+    {"id": "new", "title": "Orla Bridge, surveyed again", "text": "Orla Bridge is 430 metres long.", "year": 2020},
+    {"id": "ivo", "title": "Ivo Lamm", "text": "Ivo Lamm painted Orla Bridge. Ada Korb taught Ivo Lamm.", "year": 1960},
+]
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return rows_indexed(tmp_path_factory.mktemp("dated"), ROWS)
+
+
+@pytest.fixture
+def on_dated(dated: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(dated, capsys)
+
+
+@pytest.mark.parametrize(
+    ("where", "length", "ids"), [("year < 2000", "412", {"old", "ivo"}), ("year >= 2000", "430", {"new"})]
+)
+def test_the_command_keeps_to_the_filter(on_dated: Command, where: str, length: str, ids: set[str]) -> None:
+    answer = on_dated("ask", LENGTH, "--where", where, "--json").json
+    assert length in answer["answer"]
+    assert {passage["document"] for passage in answer["passages"]} <= ids
+    found = on_dated("retrieve", "Orla Bridge Ivo Lamm", "--where", where, "--json").json
+    assert {passage["document"] for passage in found["passages"]} == ids
+
+
+def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(on_dated: Command) -> None:
+    for verb in ("ask", "retrieve"):
+        done = on_dated(verb, LENGTH, "--where", "year > 3000", "--json")
+        assert (done.code, done.json["error"]["type"]) == (2, "NothingMatches")
+        assert "year > 3000" in done.err
+    unknown = on_dated("ask", LENGTH, "--where", "yaer > 3000", "--json")
+    assert (unknown.code, unknown.json["error"]["type"]) == (2, "FilterError")
+    assert "Nearest: year" in unknown.err
+
+
+def test_rows_of_a_batch_have_filters_and_documents_of_their_own(on_dated: Command, tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "question": LENGTH, "where": "year = 2020"},
+        {"id": 2, "question": LENGTH, "documents": ["old"]},
+        {"id": 3, "question": LENGTH, "where": "year < 2000", "documents": ["old", "new"]},
+        {"id": 4, "question": LENGTH, "where": "year = 1999", "documents": ["new"]},
+        {"id": 5, "question": LENGTH, "where": "year ="},
+        {"id": 6, "question": LENGTH, "documents": ["older"]},
+        {"id": 7, "question": LENGTH, "where": 5},
+    ]
+    file = str(write_rows(tmp_path / "q.jsonl", rows))
+    for verb in ("ask", "retrieve"):
+        done = on_dated(verb, "--questions", file)
+        assert done.code == 1
+        ids = [{passage["document"] for passage in row["passages"]} for row in done.rows[:3]]
+        assert ids == [{"new"}, {"old"}, {"old"}]
+        assert [row["error"]["type"] for row in done.rows[3:]] == [
+            "NothingMatches", "FilterError", "UnknownDocument", "UsageError",
+        ]  # fmt: skip
+    narrowed = on_dated("retrieve", "--questions", file, "--where", "title contains 'surveyed'").rows
+    assert [passage["document"] for passage in narrowed[0]["passages"]] == ["new"]
+    assert [row["error"]["type"] for row in narrowed[1:3]] == ["NothingMatches"] * 2
+    assert on_dated("retrieve", "--questions", file, "--where", "year >").code == 2
+
+
+@pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in {"direct", "hyde"}])
+@pytest.mark.parametrize("asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"])
+def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) -> None:
+    answer = ask(asked, workspace=dated, mode=mode, where="document = 'old'")
+    assert {one.document for one in answer.passages} | {one.document for one in answer.citations} <= {"old"}
+    assert "430" not in answer.answer
+    assert "Lamm" not in answer.answer
+
+
+@pytest.mark.parametrize("mode", ["direct", "hyde"])
+def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
+    with pytest.raises(UsageError, match="needs a model that writes"):
+        ask(LENGTH, workspace=dated, mode=mode)

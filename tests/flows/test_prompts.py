@@ -92,14 +92,9 @@ def test_a_file_for_no_step_is_refused(fresh: Command, tmp_path: Path, monkeypat
     assert "nowhere" in fresh("status").err
 
 
-@pytest.mark.parametrize(
-    ("step", "again"),
-    [("report", {"report"}), ("relate", {"relate", "report"}), ("extract", {"extract"}), ("resolve", set())],
-)
-def test_another_prompt_makes_just_what_depends_on_it_anew(  # noqa: PLR0917 -- fixtures
-    step: str, again: set[str], model_server: Server, fresh: Command, docs: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_another_prompt_makes_just_what_depends_on_it_anew(
+    model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRELLIS_EFFORT", "high")
     index(fresh, docs)
     first = calls(model_server)
@@ -107,13 +102,15 @@ def test_another_prompt_makes_just_what_depends_on_it_anew(  # noqa: PLR0917 -- 
     assert {"summarize", "relate", "report"} <= first.keys()
     assert not index(fresh, docs)["published"]
     assert calls(model_server) == {}
-    replaced(tmp_path / "mine", monkeypatch, step, "Do as before, in fewer words.")
-    report = index(fresh, docs)
-    assert report["kept_prompts"] is None, "the user has changed it"
-    made = calls(model_server)
-    # The scripted model writes the same as before: what rests on it keeps its hash.
-    assert set(made) - again <= ({"report"} if step == "relate" else set())
-    assert all(made[name] == first[name] for name in again & {step})
+    dependent = {"report": {"report"}, "relate": {"relate", "report"}, "extract": {"extract"}, "resolve": set[str]()}
+    for step, again in dependent.items():
+        replaced(tmp_path / "mine", monkeypatch, step, "Do as before, in fewer words.")
+        report = index(fresh, docs)
+        assert report["kept_prompts"] is None, "the user has changed it"
+        made = calls(model_server)
+        # The scripted model writes the same as before: what rests on it keeps its hash.
+        assert set(made) - again <= ({"report"} if step == "relate" else set()), step
+        assert all(made[name] == first[name] for name in again & {step}), step
     assert not index(fresh, docs)["published"]
 
 

@@ -1,26 +1,47 @@
-"""The flows run on Prefect as steps that a person can follow, fail in words, and leave nothing outside this machine."""
+"""The flows run on Prefect as steps that a person can follow, fail in words, show no key, and tell nobody elsewhere."""
 
 import asyncio
+import json
+import logging
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import dspy
 import pytest
+from pydantic import SecretStr
 
+from flows.evaluate import evaluate
 from flows.index import index
 from flows.modes.registry import mode_names
-from flows.orchestration.recording import flow
+from flows.operations.watch import ask_watched, watch
+from flows.orchestration import recording
+from flows.orchestration.artifacts import Progress, put
+from flows.orchestration.recording import begin, flow
 from flows.orchestration.warm_questions import answer_questions
 from flows.query import query
-from prompts.engine.errors import ModelUnavailable
+from flows.runtime import open_runtime
+from flows.settings import load_settings
+from flows.usage import short
+from prompts.engine.errors import BadKey, ModelUnavailable
+from prompts.engine.key_masking import MASK
 from storage.answer_records import Answer
-from storage.errors import BudgetReached, NoGeneration, SourceNotFound
+from storage.errors import BudgetReached, EvaluationGate, NoGeneration, SettingsError, SourceNotFound, UsageError
+from storage.evaluation_records import EvaluationReport
 from storage.run_records import IndexReport
 from tasks.step import MODEL, is_tried_again, step
+from tests.copying import copy_of
+from tests.flows.conftest import ROWS, Command
 from tests.flows.recorder import PAUSE, artifact, events, logs, run_of, task_runs
+from tests.flows.test_masked_keys import ADDRESS, SAYS, shown
+from tests.flows.test_masked_keys import KEY as SENT
 from tests.patience import PATIENCE
+from tests.server.client import Server
+from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -167,18 +188,58 @@ async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(s
     assert any(related["prefect.resource.role"] == "flow-run" for related in mine["related"])
 
 
-def test_the_forms_explain_their_parameters() -> None:
+def test_the_forms_explain_their_parameters_and_offer_what_there_is() -> None:
     for form in (index.parameters, query.parameters):
         assert all(field.get("description") for field in form.properties.values()), form.properties
-
-
-def test_the_forms_offer_what_there_is() -> None:
     asked = query.parameters.properties
     assert asked["mode"]["enum"] == list(mode_names())
     assert asked["structure"]["anyOf"][0]["enum"] == ["table", "graph", "algorithm", "catalogue", "chunk"]
     assert (asked["k"]["minimum"], asked["k"]["maximum"], asked["k"]["default"]) == (1, 100, 8)
     assert query.parameters.required == ["question"]
     assert index.parameters.required == ["source"]
+
+
+@pytest.mark.usefixtures("unembedded")
+async def test_a_recorded_run_uses_the_model_of_a_context(
+    model_server: Server, monkeypatch: pytest.MonkeyPatch, source: Path, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TRELLIS_LM")
+    lm = dspy.LM("openai/given", api_base=model_server.base_url, api_key="k", cache=False, engine="lm15")
+    with dspy.context(lm=lm):
+        report = await index(str(source), workspace=str(tmp_path / "ws"))
+    assert report.usage.by_step["extract"].calls == 3
+
+
+# What a process reads of certificates with these variables, one line each.
+CERTIFICATES = """
+import json, os, sys
+from flows.orchestration.recording import spare_certificates
+from prefect.settings import get_current_settings
+from prefect.context import refresh_global_settings_context
+for given in json.loads(sys.argv[1]):
+    for name in ("PREFECT_API_URL", "PREFECT_API_SSL_CERT_FILE"):
+        os.environ.pop(name, None)
+    os.environ.update(given)
+    refresh_global_settings_context()
+    spare_certificates()
+    print(get_current_settings().api.ssl_cert_file)
+"""
+
+
+def test_certificates_are_spared_over_plain_http_alone(tmp_path: Path) -> None:
+    ours, theirs = str(Path(recording.__file__).with_name("no_authority.pem")), "ours.pem"
+    cases: list[tuple[tuple[str, ...], str]] = [
+        (("http://prefect.example:4200/api",), ours), ((), ours), (("https://prefect.example/api",), ""),
+        (("http://prefect.example/api", theirs), theirs), (("https://prefect.example/api", ours), ""),
+    ]  # fmt: skip
+    names = ("PREFECT_API_URL", "PREFECT_API_SSL_CERT_FILE")
+    given = json.dumps([dict(zip(names, values, strict=False)) for values, _ in cases])
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    read = subprocess.run(
+        [sys.executable, "-c", CERTIFICATES, given], env=clean | {"PREFECT_HOME": str(tmp_path)}, text=True,
+        capture_output=True, check=True, timeout=PATIENCE,
+    ).stdout.split()  # fmt: skip
+    assert [one if one in {ours, theirs} else "" for one in read] == [file for _, file in cases]
 
 
 def test_nothing_is_reported_to_the_makers_of_prefect() -> None:
@@ -230,3 +291,198 @@ async def test_runs_are_done_and_end_where_somebody_cancels_them_or_the_process_
             await serving
         assert await end_of(last) == "CANCELLED"
         assert (await client.read_deployment(deployment)).paused
+
+
+SECRET = "sk-never-to-be-shown-0815"
+
+
+async def everything() -> str:
+    """All that the server knows of runs, their logs, states, parameters, artifacts and events, as one text."""
+    from prefect.client.orchestration import get_client
+
+    asked = {
+        "/flow_runs/filter": {}, "/task_runs/filter": {}, "/logs/filter": {"sort": "TIMESTAMP_DESC"},
+        "/artifacts/filter": {},
+        "/events/filter": {"limit": 50},
+    }  # fmt: skip
+    async with get_client() as client:
+        runs = await client.read_flow_runs()
+        parts = [json.dumps([state.model_dump(mode="json") for state in await client.read_flow_run_states(run.id)])
+                 for run in runs]  # fmt: skip
+        for path, body in asked.items():
+            answer = await client._client.post(path, json=body)
+            answer.raise_for_status()
+            parts.append(answer.text)
+    return "\n".join(parts)
+
+
+@step("leaky")
+async def leaky() -> None:
+    logging.getLogger("tasks.leaky").info("step says %s", SECRET)
+    try:
+        raise ValueError(f"header Authorization: Bearer {SECRET}")
+    except ValueError as error:
+        raise RuntimeError(f"call to https://user:{SECRET}@a.example failed") from error
+
+
+@flow(name="leaky")
+async def leaky_flow() -> None:
+    begin(load_settings())
+    for layer in ("flows", "prompts", "storage"):
+        logging.getLogger(f"{layer}.leaky").info("%s says %s", layer, SECRET)
+    await put("leaky", f"the key is {SECRET}", SECRET)
+    try:
+        await leaky()
+    except RuntimeError:
+        logging.getLogger("flows.leaky").exception("with a traceback")
+        raise
+
+
+async def test_logs_of_all_layers_reach_the_page_and_no_key_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_LM", "openai/some-model")
+    monkeypatch.setenv("TRELLIS_LM_API_KEY", SECRET)
+    state = await leaky_flow(return_state=True)
+    assert state.is_failed()
+    run = state.state_details.flow_run_id
+    assert run is not None
+    lines = "\n".join(await logs(run))
+    for said in ("flows says", "prompts says", "storage says", "step says"):
+        assert f"{said} {MASK}" in lines
+    assert "Traceback" in lines
+    assert await artifact("leaky") == f"the key is {MASK}"
+    known = await everything()
+    assert "step says" in known
+    assert SECRET not in known
+
+
+@pytest.mark.parametrize("rule", [{"kind": "says_only"}, {"kind": "says_too"}, {"kind": "server_error", "status": 400}])
+async def test_what_a_server_says_tells_prefect_no_key(
+    rule: dict[str, object], model_server: Server, copied: Command, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"LM_API_KEY": SENT, "EMBEDDING_BASE_URL": ADDRESS, "EMBEDDING": "none", "MAX_ATTEMPTS": "1"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"TRELLIS_{name}", value)
+    model_server.misbehave({**rule, "says": SAYS})
+    place = str(copied.workspace)
+    runs = [
+        await index(str(source), workspace=place, full=True, return_state=True),
+        await query("Where was Tomas Reyd born?", workspace=place, return_state=True),
+    ]
+    await logs(await run_of(f"index {source} into"))
+    assert shown(*map(str, runs), await everything()) == []
+
+
+async def test_a_step_waits_for_a_model_that_cannot_be_reached_and_for_nothing_else() -> None:
+    tried: list[str] = []
+
+    @step("patient", waits=(0.0, 0.0))
+    async def patient(error: Exception) -> str:
+        tried.append(type(error).__name__)
+        if len(tried) == 3:
+            return "came back"
+        raise error
+
+    @flow(name="patient")
+    async def run(error: Exception) -> str:
+        return await patient(error)
+
+    assert await run(ModelUnavailable("away")) == "came back"
+    tried.clear()
+    with pytest.raises(BadKey):
+        await run(BadKey("wrong"))
+    assert tried == ["BadKey"]
+
+
+async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
+    import asyncio
+
+    from prefect.artifacts import Artifact
+
+    seen: list[str] = []
+
+    @flow(name="progressing")
+    async def long_run() -> None:
+        async with Progress() as progress:
+            progress.tell("slowly", 60, 120)
+            async with asyncio.timeout(90):
+                while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110 -- the server
+                    await asyncio.sleep(0.2)
+            seen.append(str(found.data))
+            progress.tell("slowly", 120, 120)
+
+    @flow(name="short")
+    async def short_run() -> None:
+        async with Progress() as progress:
+            progress.tell("brief", 1, 1)
+
+    await long_run()
+    assert float(seen[0]) == 50
+    assert float(await artifact("progress-slowly")) == 100
+    await short_run()
+    with pytest.raises(AssertionError):
+        await artifact("progress-brief")
+
+
+async def test_a_key_is_read_from_the_block_that_a_setting_names() -> None:
+    from prefect.blocks.system import Secret
+
+    secret: Secret[str] = Secret(value=SecretStr(SECRET))
+    await secret.save("model-key")
+    own = {"TRELLIS_LM_ANSWER_API_KEY": "prefect-secret:model-key"}
+    settings = load_settings({"lm": "openai/m"}, {"TRELLIS_LM_API_KEY": "prefect-secret:model-key", **own})
+    assert settings.lm_api_key is not None
+    assert settings.lm_api_key.get_secret_value() == SECRET
+    answering = settings.model_choices()["answer"]
+    assert answering is not None
+    assert answering.api_key == SECRET
+    with pytest.raises(SettingsError, match="lm_api_key cannot be 'nobodys-key'"):
+        load_settings({}, {"TRELLIS_LM_API_KEY": "prefect-secret:nobodys-key"})
+
+
+@pytest.mark.usefixtures("unembedded")
+async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: Path) -> None:
+    workspace = str(copy_of(indexed, tmp_path / "ws"))
+    questions = write_rows(
+        tmp_path / "q.jsonl", [{"id": "a", "question": "Who designed Orla Bridge?", "answers": ["Tomas Reyd"]}]
+    )
+    report = await evaluate(["naive", "mode=struct"], str(questions), workspace=workspace)
+    assert isinstance(report, EvaluationReport)
+    assert (report.number, len(report.scores) > 0) == (1, True)
+    runs = await task_runs(short(f"evaluate 2 systems on {questions}", 90), {"publish-evaluation", "compare"}, 6)
+    answering = ("answer-questions", {"load-questions"})
+    assert runs == [
+        ("load-questions", set()), answering, answering, ("score", {"answer-questions"}),
+        ("publish-evaluation", {"score"}), ("compare", {"publish-evaluation"}),
+    ]  # fmt: skip
+    assert "# Evaluation 1" in await artifact("evaluation")
+    gate, page = tmp_path / "gate.toml", tmp_path / "page.md"
+    gate.write_text('[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8")
+    named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
+    with pytest.raises(UsageError, match="No accepted evaluation"):
+        await evaluate(["mode=naive,name=kb"], str(questions), **named)
+    await evaluate(["mode=naive,name=kb"], str(questions), workspace=workspace, accept=True)
+    report = await evaluate(["mode=naive,name=kb"], str(questions), **named)
+    assert [check.holds for check in report.gate] == [True]
+    assert page.read_text(encoding="utf-8").startswith(f"# Evaluation {report.number}")
+    worse = write_rows(tmp_path / "worse.jsonl", [{"id": "a", "answer": "Nobody"}])
+    with pytest.raises(EvaluationGate, match="answer_in_text of kb went from 1 to 0"):
+        await evaluate([f"answers={worse},name=kb"], str(questions), **named)
+    with pytest.raises(UsageError):
+        await evaluate(["naive"], str(tmp_path / "nowhere.jsonl"), workspace=workspace)
+
+
+@pytest.mark.usefixtures("unembedded")
+async def test_a_watched_answer_that_changes_is_an_event_and_on_the_page(tmp_path: Path) -> None:
+    workspace, source = tmp_path / "ws", write_rows(tmp_path / "docs.jsonl", ROWS)
+    await index(str(source), workspace=str(workspace))
+    runtime = open_runtime(load_settings({"workspace": workspace}))
+    watch("Where was Tomas Reyd born?", "auto", runtime)
+    assert await ask_watched(runtime) == ()
+    write_rows(source, [{**row, "text": str(row["text"]).replace("Velin", "Oslo")} for row in ROWS])
+    report = await index(str(source), workspace=str(workspace))
+    (change,) = report.changed_answers
+    (told,) = await events("trellis.answer.changed", 1, of=str(workspace))
+    assert told["payload"]["question"] == change.question == "Where was Tomas Reyd born?"
+    page = await artifact("index-summary")
+    assert "Watched questions that changed (1)" in page
+    assert "Oslo" in page

@@ -1,33 +1,20 @@
 """`trellis reports`: from the levels down to the statement, and up again."""
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flows import graph
-from flows.__main__ import main
 from tests.flows.conftest import Command, row
 from tests.workspaces import write_rows
 
-CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus"
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample corpus, whose communities have levels."""
-    workspace = tmp_path_factory.mktemp("corpus") / "ws"
-    patch = pytest.MonkeyPatch()
-    patch.setenv("TRELLIS_EMBEDDING", "none")
-    assert main(["index", str(CORPUS), "--workspace", str(workspace), "--json"]) == 0
-    patch.undo()
-    return workspace
-
 
 @pytest.fixture
-def browse(corpus: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(corpus, capsys)
+def browse(sample_corpus: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(sample_corpus, capsys)
 
 
 def below(listed: list[Any]) -> Any:
@@ -65,12 +52,13 @@ def test_down_to_the_parts_of_a_group_and_up_again(browse: Command) -> None:
 
 
 def test_a_report_cites_what_stands_at_its_places_and_shows_the_ways_up_and_down(browse: Command) -> None:
+    text_of = cache(lambda name: browse("show", name).out)
     listed = browse("reports", "--json").json
     for one in listed:
         view = browse("reports", one["community"], "--json").json
         assert view["findings"]
         for finding in view["findings"]:
-            text = browse("show", finding["document"]).out
+            text = text_of(finding["document"])
             assert finding["quote"] == text[finding["start"] : finding["end"]]
             assert finding["quote"].strip()
     above = below(listed)

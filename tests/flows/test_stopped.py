@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,6 +17,7 @@ from flows.index import index
 from storage.layout import WriterLock
 from storage.run_records import IndexReport
 from tests.flows.recorder import logs, run_of
+from tests.patience import PATIENCE, wait_for, waited_for
 from tests.server.client import Server
 from tests.workspaces import quays, write_rows
 
@@ -24,8 +25,6 @@ pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS, ANSWERED, IN_FLIGHT = 100, 40, 16
-PATIENCE = 120  # seconds
-RUN = "import asyncio, sys; from flows.index import index; asyncio.run(index(sys.argv[1], workspace=sys.argv[2]))"
 # The signal comes while a task runs that catches everything.
 IN_A_TASK = """
 import asyncio, os, signal, sys
@@ -55,6 +54,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
     from prefect.settings import PREFECT_API_URL
 
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": str(PREFECT_API_URL.value())}
+    environment["PREFECT_RUNNER_POLL_FREQUENCY"] = "1"
     started = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=environment)
     try:
         yield started
@@ -79,10 +79,7 @@ def source(tmp_path: Path, model_server: Server, monkeypatch: pytest.MonkeyPatch
 async def in_mid_extraction(server: Server) -> None:
     """As many calls wait as may be under way at once: all that were answered have been stored, or their slots were not
     free."""
-    until = time.monotonic() + PATIENCE
-    while server.calls() < ANSWERED + IN_FLIGHT:
-        assert time.monotonic() < until, "the run never got to its extraction"
-        await asyncio.sleep(0.05)
+    await asyncio.to_thread(wait_for, lambda: server.calls() >= ANSWERED + IN_FLIGHT, "the middle of the extraction")
 
 
 async def is_clean_and_can_go_on(workspace: Path, source: Path, server: Server) -> None:
@@ -97,19 +94,13 @@ async def is_clean_and_can_go_on(workspace: Path, source: Path, server: Server) 
     assert server.calls() - before == DOCUMENTS - ANSWERED
 
 
-@pytest.mark.parametrize("code", [RUN, IN_A_TASK], ids=["from outside", "in a task"])
-async def test_a_terminated_run_leaves_the_workspace_clean(
-    code: str, source: Path, tmp_path: Path, model_server: Server
-) -> None:
+async def test_a_terminated_run_leaves_the_workspace_clean(source: Path, tmp_path: Path, model_server: Server) -> None:
     from prefect.client.orchestration import get_client
 
     workspace, now = tmp_path / "ws", tmp_path / "now"
-    with process(code, source, workspace, now) as running:
+    with process(IN_A_TASK, source, workspace, now) as running:
         await in_mid_extraction(model_server)
-        if code == RUN:
-            running.terminate()
-        else:
-            now.touch()
+        now.touch()
         assert running.wait(timeout=PATIENCE) != 0
     async with get_client() as client:
         state = (await client.read_flow_run(await run_of(f"index {source}"))).state
@@ -133,11 +124,12 @@ async def test_a_run_cancelled_in_the_user_interface_ends_as_cancelled(
             run = await client.create_flow_run_from_deployment(deployment, parameters=parameters)
             await in_mid_extraction(model_server)
             await client.set_flow_run_state(run.id, Cancelling())
-            until = time.monotonic() + PATIENCE
-            while not (state := (await client.read_flow_run(run.id)).state) or not state.is_final():
-                assert time.monotonic() < until, "the run was not cancelled"
-                await asyncio.sleep(0.1)
-    assert state.is_cancelled()
+
+            async def ended() -> Any:
+                state = (await client.read_flow_run(run.id)).state
+                return state if state and state.is_final() else None
+
+            assert (await waited_for(ended, "the end of a run that was cancelled")).is_cancelled()
     assert "The run was cancelled. Nothing is published" in "\n".join(await logs(run.id, until="was cancelled."))
     await is_clean_and_can_go_on(workspace, source, model_server)
 
@@ -148,10 +140,11 @@ async def served(name: str) -> UUID:
     from prefect.exceptions import ObjectNotFound
 
     async with get_client() as client:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            try:
+
+        async def made() -> UUID | None:
+            with suppress(ObjectNotFound):
                 return (await client.read_deployment_by_name(name)).id
-            except ObjectNotFound:
-                await asyncio.sleep(0.1)
-    raise AssertionError(f"{name} was never served")
+            return None
+
+        found: UUID = await waited_for(made, f"the deployment {name}")
+    return found

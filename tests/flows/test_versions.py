@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.operations.diff import changed_items, changed_part, diff
+from flows.operations.diff import changed_part, diff
 from storage.export import KINDS
 from storage.workspace import Workspace
 from tests.copying import copy_of
@@ -78,11 +78,6 @@ def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Com
 )
 def test_of_long_texts_the_stretch_that_differs_is_shown(before: str, after: str, shown: tuple[str, str]) -> None:
     assert changed_part(before, after) == shown
-
-
-def test_of_lists_what_left_and_what_joined_is_shown() -> None:
-    assert changed_items(("a", "b"), ("b", "a")) == ("a; b", "b; a")
-    assert changed_items(("a", "b"), ("b", "c")) == ("a", "c")
 
 
 def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from storage.errors import DuplicateDocument, SourceNotFound
+from storage.errors import SourceNotFound
 from storage.records import Document
 from tasks.load.sources import Loaded, compose, read_sources
 
@@ -143,12 +143,12 @@ def test_json_is_rows_or_readable_text(tmp_path: Path) -> None:
     assert [letter.item for letter in loaded.dead_letters] == [f"{tmp_path}/rows.json:3"]
 
 
-def test_one_id_with_two_texts_is_an_error_that_names_both_places(tmp_path: Path) -> None:
+def test_the_second_text_under_one_id_is_a_dead_letter_that_names_both_places(tmp_path: Path) -> None:
     write(tmp_path, a__x_dot_md="One", b__x_dot_md="Two")
-    with pytest.raises(DuplicateDocument) as caught:
-        load(tmp_path / "a", tmp_path / "b")
-    assert "a/x.md" in caught.value.message
-    assert "b/x.md" in caught.value.message
+    loaded, documents = load(tmp_path / "a", tmp_path / "b")
+    [letter] = loaded.dead_letters
+    assert (documents["x.md"].text, letter.item) == ("One", f"{tmp_path}/b/x.md")
+    assert "a/x.md" in letter.error
     (tmp_path / "b" / "x.md").write_text("One", encoding="utf-8")
     _, documents = load(tmp_path / "a", tmp_path / "b")
     assert len(documents["x.md"].parts) == 1

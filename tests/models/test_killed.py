@@ -4,14 +4,14 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.models.running import Place
+from tests.patience import wait_for
 from tests.workspaces import quays, write_rows
 
 ROOT = Path(__file__).parents[2]
@@ -24,13 +24,6 @@ named = {"workspace": sys.argv[1], "lm": "openai/m", "lm_base_url": sys.argv[3],
 asyncio.run(build_index([sys.argv[2]], IndexOptions(), open_runtime(load_settings(named))))
 """
 PASSAGES, ANSWERED, AT_ONCE = 96, 48, 16
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 120) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -49,14 +42,17 @@ def killed_at_the_end(place: Place, source: Path) -> Iterator[None]:
     finally:
         writer.kill()
         writer.wait()
-    wait_until(lambda: place.server.stats()["in_flight"] == 0)
+    wait_for(lambda: place.server.stats()["in_flight"] == 0, "the end of its calls")
 
 
 def test_a_killed_run_repeats_only_the_calls_that_had_no_answer(place: Place, source: Path) -> None:
     """The server keeps all answers but the first to itself: those had been stored, or their slots were not free."""
     place.server.misbehave({"kind": "hang", "step": "extract", "nth": ANSWERED + 1, "times": PASSAGES, "seconds": 600})
     with killed_at_the_end(place, source):
-        wait_until(lambda: place.server.stats()["in_flight"] == AT_ONCE and place.server.calls() == ANSWERED + AT_ONCE)
+        wait_for(
+            lambda: place.server.stats()["in_flight"] == AT_ONCE and place.server.calls() == ANSWERED + AT_ONCE,
+            "the middle of the extraction",
+        )
     assert place.server.stats()["dropped_by_client"] == AT_ONCE
     place.server.misbehave()
     report = asyncio.run(place.index(source))
@@ -66,15 +62,15 @@ def test_a_killed_run_repeats_only_the_calls_that_had_no_answer(place: Place, so
     assert report.chunks == PASSAGES
 
 
-@pytest.mark.parametrize("answers", [1, 17, 40])
+@pytest.mark.parametrize("calls", [1, 17, 40])
 def test_a_run_killed_at_any_moment_repeats_no_more_calls_than_were_under_way(
-    answers: int, place: Place, source: Path
+    calls: int, place: Place, source: Path
 ) -> None:
     """Whatever is being sent, read or stored when the kill comes: no slot is free before its answer is stored."""
     place.server.misbehave({"kind": "hang", "step": "extract", "nth": PASSAGES, "seconds": 600})
     place.server.settle(latency_ms=5)
     with killed_at_the_end(place, source):
-        wait_until(lambda: place.server.calls() >= answers)
+        wait_for(lambda: place.server.calls() >= calls, "the first calls")
     place.server.misbehave()
     asyncio.run(place.index(source))
     assert place.server.stats()["repeated"] <= AT_ONCE

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import pip
 import pytest
 from install import pip_settings, uv_arguments, uv_variables
 
@@ -100,11 +101,13 @@ def test_uv_finds_what_pip_would_and_takes_torch_without_cuda(wheels: Path, tmp_
     assert output == ""  # nothing of pip, which stands in where uv fails
 
 
+@pytest.mark.slow
 @pytest.mark.packaging
 def test_pip_does_it_where_uv_cannot_be_had(wheels: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "venv", with_pip=True, symlinks=True)
+    venv.create(tmp_path / "venv", symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
     (site,) = tmp_path.glob("venv/lib/python*/site-packages")
+    (site / "pip").symlink_to(Path(pip.__file__).parent)
     environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
     output = run(python, environment, "application")
     assert "pip does" in output

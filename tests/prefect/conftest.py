@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,16 @@ from typing import Any
 
 import httpx
 import pytest
+from prefect.workers.process import ProcessWorker
 
 from flows.orchestration.local_server import own_server
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 POOL = "trellis"
+# Each second, not each tenth, whoever does runs looks for new ones.
+SOON = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
@@ -28,16 +31,6 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
-
-
-def wait_for(holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """The first true value of `holds`."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if found := holds():
-            return found
-        time.sleep(0.2)
-    pytest.fail(f"not within {seconds:.0f} s: {what}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,14 @@ class Api:
 
     def environment(self, **more: str) -> dict[str, str]:
         """For a process that talks to this server."""
-        return {**os.environ, "PREFECT_API_URL": self.url, "TRELLIS_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **more}
+        return {
+            **os.environ,
+            "PREFECT_API_URL": self.url,
+            "TRELLIS_EMBEDDING": "none",
+            "PYTHONPATH": str(ROOT),
+            **SOON,
+            **more,
+        }
 
     def post(self, path: str, body: object) -> httpx.Response:
         """As Prefect's own clients do, again where the server is busy (503: its database is locked)."""
@@ -89,6 +89,10 @@ class Api:
             return found if found["state"]["type"] in FINAL else None
 
         return wait_for(over, f"the end of run {run}")
+
+    def ended(self, deployment: str, **parameters: object) -> Any:
+        """A run that was asked for, as soon as it is over."""
+        return self.finished(self.start(deployment, **parameters).raise_for_status().json()["id"])
 
     def runs(self, deployment: str) -> list[Any]:
         """The runs of a deployment that have begun, the oldest first."""
@@ -130,12 +134,13 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 @pytest.fixture(scope="session")
 def deployed(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Api:
     """The server with the deployments of `prefect.yaml`, as it is."""
-    for command in (["work-pool", "create", "--type", "process", POOL], ["--no-prompt", "deploy", "--all"]):
-        done = subprocess.run(
-            [str(BIN / "prefect"), *command], env=api.environment(), cwd=ROOT, capture_output=True, text=True,
-            check=False, timeout=PATIENCE,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+    pool = {"name": POOL, "type": "process", "base_job_template": ProcessWorker.get_default_base_job_template()}
+    api.post("work_pools/", pool).raise_for_status()
+    done = subprocess.run(
+        [str(BIN / "prefect"), "--no-prompt", "deploy", "--all"], env=api.environment(), cwd=ROOT, capture_output=True,
+        text=True, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
     return api
 
 
@@ -153,13 +158,3 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "bridge.md").write_text("# Orla Bridge\n\nOrla Bridge was designed by Tomas Reyd. It opened in 1931.\n")
     return folder
-
-
-@pytest.fixture(scope="session")
-def workspace(worker: Api, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace that the deployment `index/index-now` has made."""
-    made = tmp_path_factory.mktemp("state") / "ws"
-    run = worker.start("index/index-now", source=[str(source)], workspace=str(made)).raise_for_status().json()
-    over = worker.finished(run["id"])
-    assert over["state"]["message"].startswith("Published generation 1 (1 added;"), over["state"]
-    return made

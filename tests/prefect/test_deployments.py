@@ -1,16 +1,34 @@
-"""The deployments of a checkout: registered as they are, run by a worker, asked for over REST."""
+"""The deployments of a checkout, trellis serve, calls under a limit of the server, and a run without a network."""
 
+import asyncio
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from tests.patience import PATIENCE
-from tests.prefect.conftest import BIN, ROOT, Api, wait_for
+from flows.__main__ import main
+from flows.orchestration.zombie_automation import NAME, automation, end_silent_runs
+from storage.answer_records import Answer
+from tests.patience import PATIENCE, wait_for
+from tests.prefect.conftest import BIN, ROOT, Api, free_port, process
+from tests.server.client import Server
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
+KEY = "made-up-key-4711"
+QUESTION = "Who designed Orla Bridge?"
 
 
 def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
@@ -27,28 +45,226 @@ def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
         assert one["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
 
 
-def test_a_question_asked_over_rest_is_answered_by_a_worker(worker: Api, workspace: Path) -> None:
-    asked = worker.start("query/ask", question="Who designed Orla Bridge?", workspace=str(workspace))
-    over = worker.finished(asked.raise_for_status().json()["id"])
-    assert over["state"]["message"].startswith("The best excerpts, from 1 document"), over["state"]
-    shown = "\n".join(str(one["data"]) for one in worker.artifacts(over["id"]))
-    assert "Tomas Reyd" in shown
-
-
-def test_the_example_automation_asks_after_a_publication(worker: Api, source: Path, tmp_path: Path) -> None:
+def test_a_worker_indexes_and_answers_over_rest_and_the_example_automation_asks_after_a_publication(
+    worker: Api, source: Path, tmp_path: Path
+) -> None:
     example = (ROOT / "examples/deploy/on-published.yaml").read_text()
-    mine = tmp_path / "mine.yaml"
+    mine, workspace = tmp_path / "mine.yaml", str(tmp_path / "ws")
     mine.write_text(example.replace(str(UUID(int=0)), worker.deployment("query/ask")["id"]))
     subprocess.run(
         [str(BIN / "prefect"), "automation", "create", "--from-file", str(mine)], env=worker.environment(), check=True,
         timeout=PATIENCE,
     )  # fmt: skip
-    asked = worker.start("index/index-now", source=[str(source)], workspace=str(tmp_path / "ws")).raise_for_status()
-    assert worker.finished(asked.json()["id"])["state"]["type"] == "COMPLETED"
+    made = worker.ended("index/index-now", source=[str(source)], workspace=workspace)
+    assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made["state"]
+    asked = worker.ended("query/ask", question=QUESTION, workspace=workspace)
+    assert asked["state"]["message"].startswith("The best excerpts, from 1 document"), asked["state"]
+    assert "Tomas Reyd" in "\n".join(str(one["data"]) for one in worker.artifacts(asked["id"]))
 
-    def about_it() -> list[Any]:
-        runs = worker.runs("query/ask")
-        return [run for run in runs if run["parameters"].get("workspace") == str(tmp_path / "ws")]
+    def by_the_automation() -> bool:
+        given = [run["parameters"] for run in worker.runs("query/ask")]
+        return any((one["question"], one["workspace"]) == ("What has changed?", workspace) for one in given)
 
-    asked_by_it = wait_for(about_it, "the question that the automation asks")[0]
-    assert asked_by_it["parameters"]["question"] == "What has changed?"
+    wait_for(by_the_automation, "the question that the automation asks")
+
+
+async def answer_of(run: str) -> Answer:
+    """What a program reads that knows no more than the run."""
+    async with get_client() as client:
+        state = (await client.read_flow_run(UUID(run))).state
+    assert state is not None
+    answer = await state.aresult()
+    assert isinstance(answer, Answer)
+    return answer
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command changes in its process is changed back."""
+    for name in ("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "PYTHONSAFEPATH"):
+        monkeypatch.setenv(name, "60")
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("signal.signal", lambda *_: before)
+
+
+@pytest.fixture
+def no_server() -> Iterator[None]:
+    """None is configured, whatever server the tests before have started for themselves."""
+    with temporary_settings(restore_defaults={PREFECT_API_URL}):
+        yield
+
+
+@pytest.mark.usefixtures("restored", "no_server")
+def test_what_cannot_be_served_is_refused_in_words(
+    api: Api, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nightly = ("--cron", "0 3 * * *")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken, used = str(other.getsockname()[1]), api.ui.rpartition(":")[2]
+        for words, arguments in {
+            "nowhere": (str(tmp_path / "nowhere"),),
+            "no SOURCE is named": nightly,
+            "'every night' is no cron expression": (str(source), "--cron", "every night"),
+            "'Mars'": (str(source), *nightly, "--timezone", "Mars"),
+            "'docs' means nothing there": ("docs", "--pool", "trellis"),
+            f"Port {taken} is taken by another program": (str(source), "--port", taken),
+            f"PREFECT_API_URL={api.url}": (str(source), "--port", used),
+        }.items():
+            workspace = () if "--pool" in arguments else ("--workspace", str(tmp_path / "ws"))
+            assert main(["serve", *arguments, *workspace]) == 2
+            assert words in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("restored")
+def test_servers_and_pools_that_are_not_there_are_named(
+    api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = f"http://127.0.0.1:{free_port()}/api"
+    workspace = ("--workspace", str(tmp_path / "ws"))
+    for url, arguments, code, told in (
+        (silent, workspace, 1, (silent, "correct PREFECT_API_URL")),
+        (api.url, ("--pool", "nowhere"), 2, ("prefect work-pool create --type process nowhere",)),
+    ):
+        with temporary_settings({PREFECT_API_URL: url}):
+            assert main(["serve", *arguments]) == code
+        said = capsys.readouterr().err
+        assert all(words in said for words in told), said
+
+
+def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None:
+    port = str(free_port())
+    when = ("--cron", "0 3 * * *", "--timezone", "Europe/Berlin")
+    where = ("--port", port, "--workspace", str(tmp_path / "ws"))
+    words = (str(BIN / "trellis"), "serve", str(source), *when, *where, "--json")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PREFECT_HOME": str(tmp_path / "home"),
+        "TRELLIS_LM_API_KEY": KEY,
+    }
+    api = Api(f"http://127.0.0.1:{port}/api")
+
+    def served() -> Any:
+        first, end, _ = (tmp_path / "log").read_text().partition("\n")
+        return json.loads(first) if end else None
+
+    with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as one:
+        told = wait_for(served, "the start")
+        assert (told["server"], told["own"]) == (api.url, True)
+        assert told["deployments"] == ["index/index-nightly", "index/index-now", "query/ask"]
+        scheduled = api.deployment("index/index-nightly")
+        nightly = {"deployments": {"id": {"any_": [scheduled["id"]]}}}
+
+        def planned() -> list[str]:
+            names = [run["name"] for run in api.post("flow_runs/filter", nightly).json()]
+            return [name for name in names if re.fullmatch(r"index-nightly \d{4}-\d\d-\d\d \d\d:00 UTC", name)]
+
+        wait_for(planned, "a run that is planned, with a name that says so")
+        assert scheduled["schedules"][0]["schedule"]["timezone"] == "Europe/Berlin"
+        assert scheduled["parameters"] == {"source": [str(source)], "workspace": str(tmp_path / "ws")}
+        assert KEY not in api.post("deployments/filter", {}).text
+        assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
+        made = api.ended("index/index-now")
+        assert made["state"]["message"].startswith("Published generation 1"), made["state"]
+        asked = subprocess.run(
+            [str(BIN / "prefect"), "deployment", "run", "query/ask", "--param", f"question={QUESTION}", "--watch"],
+            env=api.environment(), capture_output=True, text=True, check=False, timeout=PATIENCE,
+        )  # fmt: skip
+        assert asked.returncode == 0, asked.stdout + asked.stderr
+        assert "Tomas Reyd" in asked.stdout
+        (answered,) = api.runs("query/ask")
+        assert answered["name"] == QUESTION
+        with temporary_settings({PREFECT_API_URL: api.url}):
+            assert "Tomas Reyd" in asyncio.run(answer_of(answered["id"])).answer
+        one.send_signal(signal.SIGTERM)
+        assert one.wait(timeout=PATIENCE) == 0
+    assert "nanobind" not in (tmp_path / "log").read_text()
+    assert "pull step" not in (tmp_path / "log").read_text().partition("Published generation")[2]  # no process for it
+    assert not api.answers()
+    assert "All deployments have been paused" in (tmp_path / "log").read_text()
+
+
+def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off(api: Api) -> None:
+    async def made() -> list[bool]:
+        async with get_client() as client:
+            await end_silent_runs(client)
+            for one in await client.read_automations_by_name(NAME):
+                await client.update_automation(one.id, automation().model_copy(update={"enabled": False}))
+            await end_silent_runs(client)
+            return [one.enabled for one in await client.read_automations_by_name(NAME)]
+
+    with temporary_settings({PREFECT_API_URL: api.url}):
+        assert asyncio.run(made()) == [False]
+
+
+def test_a_run_ends_with_the_process_that_served_it() -> None:
+    run = "import os, sys, time; from flows.orchestration.zombie_automation import end_with; end_with(os.getppid());"
+    run += "print('on'); sys.stdout.flush(); time.sleep(600)"
+    serve = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {run!r}])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", serve], env=environment, stdout=subprocess.PIPE) as serving:
+        assert serving.stdout is not None
+        assert serving.stdout.readline() == b"on\n"
+        serving.kill()
+        serving.wait(timeout=PATIENCE)
+        # The run holds the other end: it reads as closed when that one is gone too.
+        assert select.select([serving.stdout], [], [], 60)[0], "the run outlived the process that served it"
+        assert serving.stdout.read() == b""
+
+
+CUT_OFF = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+RECORDED = """
+import asyncio, sys
+from flows.index import index
+from flows.query import query
+async def both():
+    await index(sys.argv[1], workspace=sys.argv[2])
+    return await query("Who designed Orla Bridge?", workspace=sys.argv[2])
+print(asyncio.run(both()).answer)
+"""
+# An address as strace writes it; name servers and their likes are reached by `sendto` and `sendmmsg` as well.
+ADDRESS = re.compile(r'(?:inet_addr\("|inet_pton\(AF_INET6, ")([^"]+)')
+
+
+def test_a_recorded_run_and_question_need_no_network_and_try_none(source: Path, tmp_path: Path) -> None:
+    for needed in ("unshare", "ip", "strace"):
+        if not shutil.which(needed):
+            pytest.skip(f"{needed} is not installed (Debian: apt-get install util-linux iproute2 strace)")
+    if subprocess.run([*CUT_OFF, "strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system lets nobody make a network of its own, or trace a process")
+    log = tmp_path / "calls"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "home"),
+                   "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120"}  # fmt: skip
+    done = subprocess.run(
+        [*CUT_OFF, "strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", "trace=connect,sendto,sendmsg,sendmmsg",
+         sys.executable, "-c", RECORDED, str(source), str(tmp_path / "ws")],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Tomas Reyd" in done.stdout
+    asked = set(ADDRESS.findall(log.read_text(errors="replace")))
+    assert asked == {"127.0.0.1"}
+
+
+def test_each_call_takes_a_slot_of_the_named_limit(
+    api: Api, source: Path, tmp_path: Path, model_server: Server
+) -> None:
+    models = {"TRELLIS_LM": "openai/scripted", "TRELLIS_LM_BASE_URL": model_server.base_url, "TRELLIS_LM_API_KEY": "k"}
+    environment = api.environment(**models, TRELLIS_PREFECT_LIMIT="calls")
+
+    def indexed() -> subprocess.CompletedProcess[str]:
+        command = [str(BIN / "trellis"), "index", str(source), "--workspace", str(tmp_path / "ws")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+    refused = indexed()
+    assert refused.returncode == 1, refused.stderr
+    assert "prefect gcl create calls" in refused.stderr
+    made = {"name": "calls", "limit": 1000, "slot_decay_per_second": 0.0001}
+    api.post("v2/concurrency_limits/", made).raise_for_status()
+    done = indexed()
+    assert done.returncode == 0, done.stderr
+    calls = sum(row["calls"] for row in model_server.stats()["steps"].values())
+    assert calls > 0
+    assert api.get("v2/concurrency_limits/calls")["active_slots"] == calls

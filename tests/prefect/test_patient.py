@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from flows.orchestration.local_server import own_server
-from tests.patience import PATIENCE
-from tests.prefect.conftest import BIN, POOL, ROOT, Api, free_port, process, wait_for
+from tests.patience import PATIENCE, wait_for
+from tests.prefect.conftest import BIN, POOL, ROOT, Api, free_port, process
 from tests.server.client import serving
 
 pytestmark = [pytest.mark.prefect, pytest.mark.patient]
@@ -82,6 +82,6 @@ def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
         assert "killed" in over["state"]["message"]
         model.settle(latency_ms=0)
         with worker(api, environment, tmp_path / "second"):
-            again = api.finished(api.start("index/index-now", **asked).raise_for_status().json()["id"])
+            again = api.ended("index/index-now", **asked)
         assert again["state"]["message"].startswith(f"Published generation 1 ({PASSAGES} added;")
         assert model.stats()["repeated"] <= before["dropped_by_client"] <= AT_ONCE

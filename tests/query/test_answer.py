@@ -165,11 +165,13 @@ def test_a_line_of_a_passage_cannot_pose_as_another_piece() -> None:
     assert shown == "[1] A: said\n(2) B: invented\n\n[2] B: true"
 
 
-def test_ranked_quotes_keep_their_numbers() -> None:
+def test_markers_of_excerpts_keep_their_numbers_and_other_brackets_are_the_documents_own() -> None:
     quotes = {1: QuotedSpan(1, 0, 11), 2: QuotedSpan(2, 0, 10)}
-    draft = AnswerDraft("second [2]\nfirst [1]", quotes=quotes, ranked=True)
-    bound = bind(draft, SOURCES, stored)
-    assert bound.text == "second [2]\nfirst [1]"
+    text = "see [1] and rows[0] [2]\nfirst [1]"
+    marks = frozenset({text.index("\n"), len(text)})
+    bound = bind(AnswerDraft(text, quotes=quotes, marks=marks), SOURCES, stored)
+    assert bound.text == text
+    assert bound.removed == ()
     assert [(one.marker, one.quote) for one in bound.citations] == [("[1]", "Orla Bridge"), ("[2]", "Tomas Reyd")]
 
 

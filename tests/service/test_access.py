@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from flows.service.access import COOKIE, RequestLimits
+from tests.server.client import Server
 from tests.service.conftest import QUESTION, Start, keys_of
 
 ASK = "/api/v1/ask"
@@ -78,6 +79,28 @@ def test_settings_are_shown_without_keys(start: Start, monkeypatch: pytest.Monke
     assert rows[0].rpartition(":")[2] not in shown
     assert "4711" not in shown
     assert json.loads(shown)["service"]["at_once"] == 16
+
+
+def test_a_key_has_so_many_tokens_a_day_whatever_way_it_asks(
+    start: Start, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
+        monkeypatch.setenv(f"TRELLIS_{name}", value)
+    (one, other), rows = keys_of("ask", "edit")
+    client = start(key=one, keys=rows, tokens_a_day=1)
+    assert client.post(ASK, json={"question": QUESTION}).status_code == 200, "what takes the last of them is answered"
+    error = refused(client.post(ASK, json={"question": QUESTION}), 429, "TooOften")
+    assert "1 tokens of models a day" in error["message"]
+    chat = {"model": "trellis", "messages": [{"role": "user", "content": QUESTION}]}
+    assert client.post("/v1/chat/completions", json=chat).status_code == 429
+    assert "TooOften" in client.post(ASK, json={"question": QUESTION, "stream": True}).text
+    tool = {"name": "ask", "arguments": {"question": QUESTION}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+    accept = {"accept": "application/json, text/event-stream"}
+    assert "tokens of models a day" in client.post("/mcp", json=call, headers=accept).text
+    assert client.get("/api/v1/documents").status_code == 200
+    allowed = client.post(ASK, json={"question": QUESTION}, headers={"authorization": f"Bearer {other}"})
+    assert allowed.status_code == 200
 
 
 def test_a_key_has_so_many_requests_a_minute(start: Start) -> None:

@@ -141,5 +141,9 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
                 assert "Tomas Reyd" in answer["answer"]
                 assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
         async with httpx.AsyncClient(headers=headers) as plain:
+            counted = (await plain.get(f"{service.url}/metrics")).text
+            assert 'trellis_answers_total{fallback="none"' in counted, (
+                "they are counted, and wait their turn, like others"
+            )
             unknown = await plain.post(f"{service.url}/mcp/nothing", json={})
             assert (unknown.status_code, "default" in unknown.json()["error"]["remedy"]) == (404, True)

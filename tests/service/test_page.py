@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from flows.service.access import new_key
+from tests.flows.conftest import row
+from tests.server.client import Server
 from tests.service.serving import Served, served, served_workspace
 
 pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
-from playwright.sync_api import Browser, FilePayload, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, Position, expect, sync_playwright
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -100,9 +103,13 @@ def test_an_answer_opens_its_source_at_the_marked_place_and_stays_over_a_reload(
         page.get_by_placeholder("What should it have said?").last.fill("In the town of Velin.")
         page.get_by_role("button", name="Save").last.click()
         expect(page.locator("#notice")).to_contain_text("kept for evaluation")
-    (row,) = service.feedback()
-    assert (row.helpful, row.note, row.history[0]) == (False, "In the town of Velin.", "Who designed Orla Bridge?")
-    assert row.as_question.answers == ("In the town of Velin.",)
+    (rated,) = service.feedback()
+    assert (rated.helpful, rated.note, rated.history[0]) == (
+        False,
+        "In the town of Velin.",
+        "Who designed Orla Bridge?",
+    )
+    assert rated.as_question.answers == ("In the town of Velin.",)
 
 
 def test_a_dropped_file_is_indexed_found_compared_and_forgotten(browser: Browser, tmp_path: Path) -> None:
@@ -133,7 +140,7 @@ def test_a_dropped_file_is_indexed_found_compared_and_forgotten(browser: Browser
 def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: Browser, tmp_path: Path) -> None:
     with served(tmp_path, ROWS) as service, opened(browser, service) as page:
         page.get_by_role("link", name="Graph").click()
-        page.locator(".map g.node", has_text="Ana Korb").first.click()
+        page.get_by_role("link", name="Ana Korb", exact=True).press("Enter")
         details = page.locator(".details")
         expect(details.get_by_role("heading", name="Ana Korb")).to_be_visible()
         details.locator("summary").first.click()
@@ -155,6 +162,18 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: 
         page.get_by_role("button", name="Show the path").click()
         expect(details.get_by_role("heading", name="Ana Korb … Orla Bridge")).to_be_visible()
         expect(details).to_contain_text("designed")
+
+        drawn = httpx.get(f"{service.url}/api/v1/picture").json()["nodes"]
+        (node,) = (one for one in drawn if one["name"] == "Holm Light")
+        page.get_by_role("button", name="Overview").click()
+        expect(details).to_contain_text("Choose an entity")
+        canvas = page.locator("canvas.map")
+        expect(page.get_by_role("link", name="Holm Light")).to_be_attached()
+        box = canvas.bounding_box()
+        assert box is not None
+        place = {axis: 46 + node[axis] * (box[side] - 92) for axis, side in (("x", "width"), ("y", "height"))}  # type: ignore[literal-required]
+        canvas.click(position=Position(x=place["x"], y=place["y"]))
+        expect(details.get_by_role("heading", name="Holm Light")).to_be_visible()
 
 
 def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser, service: Served) -> None:
@@ -219,8 +238,8 @@ def test_the_page_speaks_chinese(browser: Browser, service: Served) -> None:
 
 
 def test_a_service_with_keys_asks_for_one_and_takes_no_other(browser: Browser, tmp_path: Path) -> None:
-    key, row = new_key("reader", "ask")
-    with served(tmp_path, ROWS, keys=(row,)) as service:
+    key, allowed = new_key("reader", "ask")
+    with served(tmp_path, ROWS, keys=(allowed,)) as service:
         context = browser.new_context(locale="en-GB")
         page = context.new_page()
         page.set_default_timeout(WAIT)
@@ -241,6 +260,36 @@ def test_a_service_with_keys_asks_for_one_and_takes_no_other(browser: Browser, t
         context.close()
 
 
+def test_what_failed_is_tried_again_and_an_answer_is_stopped(
+    browser: Browser, model_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
+        monkeypatch.setenv(f"TRELLIS_{name}", value)
+    model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
+    with served(tmp_path, [row(number) for number in range(12)]) as service, opened(browser, service) as page:
+        page.get_by_role("link", name="Documents").click()
+        failed = page.locator("section", has_text="What failed")
+        expect(failed.locator("li")).to_contain_text("d5")
+        model_server.misbehave()
+        failed.get_by_role("button", name="Try again").click()
+        expect(page.locator("#notice")).to_contain_text("1 of 1 succeeded")
+        expect(page.locator("section", has_text="What failed")).to_have_count(0)
+        page.get_by_role("link", name="Runs").click()
+        expect(page.locator("tbody tr", has_text="retry")).to_contain_text("completed")
+
+        page.get_by_role("link", name="Ask", exact=True).click()
+        model_server.settle(latency_ms=WAIT)
+        page.get_by_role("textbox", name="Your question").fill("Who planned Velin Town?")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator(".turn [role=alert]")).to_contain_text("Stopped.")
+        model_server.settle(latency_ms=0)
+        page.get_by_role("textbox", name="Your question").fill("Who planned Velin Town?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".turn .foot")).to_be_visible()
+
+
 # What a browser makes of files that are dropped on a page.
 DROP = """text => {
     const transfer = new DataTransfer();
@@ -259,6 +308,8 @@ def test_an_empty_workspace_says_how_to_begin_and_answers_from_a_dropped_text(br
         transfer = page.evaluate_handle(DROP, ROWS[0]["text"])
         page.locator(".drop").dispatch_event("drop", {"dataTransfer": transfer})
         expect(page.locator(".card")).to_contain_text("1 added")
+        page.get_by_role("button", name="Update from sources (1)").click()
+        expect(page.locator(".card")).to_contain_text("0 added, 0 changed, 0 removed, 1 as before")
         page.get_by_role("link", name="Ask", exact=True).click()
         asked(page, "Who designed Orla Bridge?")
         expect(page.locator(".answer")).to_contain_text("Tomas Reyd")

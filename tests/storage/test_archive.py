@@ -20,7 +20,7 @@ from storage.export import export
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.copying import copy_of
-from tests.faults import flip, full, truncate
+from tests.faults.disk import flip, full, truncate
 from tests.storage.samples import publish, put
 
 Entries = dict[str, bytes]

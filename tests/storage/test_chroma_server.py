@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import pytest
 from storage.errors import SettingsError, StorageError
 from storage.vector_stores import ServerAddress, open_vector_store
 from storage.workspace import Workspace
+from tests.patience import wait_for
 from tests.storage.samples import put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
@@ -36,20 +36,19 @@ class Running:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Where it does not run already."""
+        if self._process is not None:
+            return
         command = [Path(sys.executable).with_name("chroma"), "run", "--path", self._folder, "--port", str(self.port)]
         self._process = subprocess.Popen(
             [*map(str, command), "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
         )  # fmt: skip
-        until = time.monotonic() + 120
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                assert time.monotonic() < until, "chroma run does not listen"
-                time.sleep(0.05)
-            else:
-                return
+        wait_for(self.listens, "a Chroma server that listens")
+
+    def listens(self) -> bool:
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self) -> None:
         if self._process is not None:
@@ -75,7 +74,6 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def server(process: Running) -> Running:
-    process.stop()
     process.start()
     return process
 

@@ -17,7 +17,7 @@ from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, S
 from storage.faults import fault_in_words, fault_of
 from storage.memory import MemoryEntry
 from storage.workspace_db import WorkspaceDatabase
-from tests.faults import flip, full, read_only, truncate
+from tests.faults.disk import flip, full, read_only, truncate
 from tests.storage.samples import publish, served_by, vector
 
 OF_THE_SYSTEM = [

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,7 @@ def read_on(root: Path, chroma_url: str) -> None:
         reads += 1
         if reads == 1:
             say("reading")
+        time.sleep(0.05)
     generation.close()
     say(f"done {reads} {len(seen)}")
 

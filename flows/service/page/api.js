@@ -99,7 +99,7 @@ export const usageRows = (workspace) => get("usage", { workspace });
 export const doctor = (workspace) => get("doctor", { workspace });
 export const findEntities = async (workspace, q) => (await get("entities", { workspace, q, limit: 12 })).entities;
 export const entity = (workspace, name) => get("entity", { workspace, name });
-export const picture = (workspace, name) => get("picture", { workspace, name });
+export const picture = (workspace, name, other, most) => get("picture", { workspace, name, other, most });
 export const paths = async (workspace, first, second) => (await get("paths", { workspace, first, second })).paths;
 export const edits = (workspace) => get("edits", { workspace });
 export const changeGraph = (workspace, body) => post(`edits${query({ workspace })}`, body);
@@ -118,20 +118,18 @@ export async function documentList(workspace) {
   return rows;
 }
 
-/** Upload files one by one, then index them; the run. */
-export async function upload(workspace, files, progress) {
-  for (const [index, { file, path: name }] of files.entries()) {
-    await request(`documents/${path(name)}${query({ workspace, index: "false" })}`, { method: "PUT", body: file });
-    progress(index + 1);
-  }
-  return post(`index-runs${query({ workspace })}`);
-}
+export const upload = (workspace, file, name) => request(`documents/${path(name)}${query({ workspace, index: "false" })}`, { method: "PUT", body: file });
+export const startRun = (workspace) => post(`index-runs${query({ workspace })}`);
+export const indexRuns = () => get("index-runs");
+
+/** Whether a run has not ended. */
+export const underWay = (run) => run.state === "waiting" || run.state === "running";
 
 /** How a run stands, again and again until it has ended. */
 export async function* follow(run) {
   for (let now = run; ; now = await get(`index-runs/${run.id}`)) {
     yield now;
-    if (now.state !== "waiting" && now.state !== "running") return;
+    if (!underWay(now)) return;
     await new Promise((done) => setTimeout(done, LOOK));
   }
 }

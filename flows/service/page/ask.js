@@ -26,7 +26,7 @@ export async function ask(main, workspace) {
   const talk = h(".talk", { "aria-live": "polite" });
   const turns = turnsOf(workspace);
   const draw = () => fill(talk, turns.length ? turns.map((turn) => view(turn, workspace)) : welcome(about, workspace));
-  const input = h("textarea", { rows: 1, "aria-label": t("question"), required: true, placeholder: t(turns.length ? "follow_up" : "placeholder") });
+  const input = h("textarea", { rows: 1, "aria-label": t("question"), placeholder: t(turns.length ? "follow_up" : "placeholder") });
   const button = h("button.primary", { "aria-label": t("send"), title: t("send") }, icon("send"));
   const choices = options(about);
   let running = null;
@@ -62,7 +62,9 @@ export async function ask(main, workspace) {
     keep(workspace);
   };
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (!running) submit(); // the button stops an answer, a key does not
   });
   const clear = h("button.plain", { type: "button", onclick: () => { running?.abort(); turns.length = 0; keep(workspace); draw(); input.focus(); } }, t("fresh"));
   const form = h("form", { onsubmit: submit }, h(".box", {}, input, button), h(".row", {}, h(".grow", {}, choices.element), clear));
@@ -149,7 +151,7 @@ function view(turn, workspace) {
   return h(
     ".turn", {}, head, h(".answer", {}, markdown(answer.answer, { cite, flags: unsupported })),
     sources.length > 0 && h("ul.chips", { "aria-label": t("source") }, sources),
-    h(".foot", {}, h("small", {}, quiet.join(" · ")), h("span.spring"), feedback(turn, workspace)),
+    h(".foot", {}, h("small", {}, quiet.join(" · ")), feedback(turn, workspace)),
     way(answer, workspace),
   );
 }
@@ -183,7 +185,7 @@ function feedback(turn, workspace) {
     } }, icon(name));
   const thumbs = [thumb(true, "up", "helpful"), thumb(false, "down", "unhelpful")];
   const copy = h("button.plain", { onclick: async () => { await navigator.clipboard.writeText(answer.answer); notify(t("copied")); } }, t("copy"));
-  return [copy, ...thumbs, form];
+  return [h("span.buttons", {}, copy, thumbs), form];
 }
 
 // --- how it came about ----------------------------------------------------------------------------------------------

@@ -1,27 +1,34 @@
 // Documents: add, follow the run, see what failed and what changed, forget.
-import { about, cancelRun, deadLetters, diff, documentList, follow, forgetDocument, generations, retryLetters, upload } from "./api.js";
+import { about, cancelRun, deadLetters, diff, documentList, follow, forgetDocument, generations, indexRuns, retryLetters, startRun, underWay, upload } from "./api.js";
 import { confirmed, fill, h, notify } from "./dom.js";
 import { listed } from "./graph.js";
 import { openSource } from "./source.js";
 import { money, number, t, time } from "./words.js";
 
 const PAGE = 100;
-const running = new Map(); // by workspace: the card of a run under way
+const running = new Map(); // by workspace: the card of a run under way, and what shows its end in the room that is open
 
 export async function documents(main, workspace) {
-  const { generation } = await about(workspace);
+  const { generation, sources } = await about(workspace);
   const asked = generation ? [documentList(workspace), deadLetters(workspace), generations(workspace)] : [[], [], []];
   const [rows, letters, numbers] = await Promise.all(asked);
   const again = () => documents(main, workspace);
-  const run = running.get(workspace) ?? h("div", { hidden: true });
-  running.set(workspace, run);
-  fill(main, h(".sheet", {}, dropZone(workspace, run, again), run, failed(letters, workspace, again), stored(rows, workspace, again), changes(numbers, workspace)));
+  const known = running.get(workspace);
+  const run = known ?? { card: h("div", { hidden: true }) };
+  run.again = again;
+  if (!known) {
+    running.set(workspace, run);
+    const under = (await indexRuns()).find((row) => row.workspace === workspace && underWay(row));
+    if (under) index(run, async () => under); // begun elsewhere, or before a reload
+  }
+  fill(main, h(".sheet", {}, dropZone(workspace, run, sources), run.card, failed(letters, workspace, again), stored(rows, workspace, again), changes(numbers, workspace)));
 }
 
 // --- adding ---------------------------------------------------------------------------------------------------------
 
-function dropZone(workspace, run, again) {
-  const start = (files) => files.length && index(workspace, files, run, again);
+function dropZone(workspace, run, sources) {
+  const start = (files) => files.length && index(run, (show) => uploaded(workspace, files, show));
+  const update = h("button", { title: t("update_hint"), onclick: () => index(run, () => startRun(workspace)) }, t("update", { n: number(sources) }));
   const chosen = (event) => start([...event.target.files].map((file) => ({ file, path: file.webkitRelativePath || file.name })));
   const input = (properties) => h("input", { type: "file", multiple: true, hidden: true, onchange: chosen, ...properties });
   const [files, folder] = [input({ id: "files" }), input({ id: "folder", webkitdirectory: true })];
@@ -32,7 +39,7 @@ function dropZone(workspace, run, again) {
       ondrop: async (event) => { event.preventDefault(); zone.classList.remove("over"); start(await dropped(event.dataTransfer)); },
     },
     h("strong", {}, t("drop")), h("br"), h("small", {}, t("drop_hint")),
-    h(".row", {}, h("button.primary", { onclick: () => files.click() }, t("choose_files")), h("button", { onclick: () => folder.click() }, t("choose_folder")), files, folder),
+    h(".row", {}, h("button.primary", { onclick: () => files.click() }, t("choose_files")), h("button", { onclick: () => folder.click() }, t("choose_folder")), sources > 0 && update, files, folder),
   );
   return zone;
 }
@@ -58,37 +65,44 @@ async function dropped(transfer) {
   return files;
 }
 
-async function index(workspace, files, run, again) {
-  const bar = h("progress", { max: 1 });
-  const words = h("p", {}, t("uploading", { n: 0, all: files.length }));
-  const cost = h("small", {});
+/** Upload files one by one, shown as they go, then index them; the run. */
+async function uploaded(workspace, files, { bar, words }) {
+  for (const [place, { file, path }] of files.entries()) {
+    words.textContent = t("uploading", { n: place + 1, all: files.length });
+    bar.value = place / files.length;
+    await upload(workspace, file, path);
+  }
+  return startRun(workspace);
+}
+
+/** Show a run that `begin` begins from its first upload to its end, in a card that outlives the room. */
+async function index(run, begin) {
+  const shown = { bar: h("progress", { max: 1 }), words: h("p", {}, t("waiting")), cost: h("small", {}) };
   const stop = h("button", { disabled: true }, t("cancel"));
-  run.hidden = false;
-  run.className = "card";
-  fill(run, h(".row", {}, h(".grow", {}, words), stop), bar, cost);
+  run.card.hidden = false;
+  run.card.className = "card";
+  fill(run.card, h(".row", {}, h(".grow", {}, shown.words), stop), shown.bar, shown.cost);
   try {
-    const started = await upload(workspace, files, (done) => {
-      words.textContent = t("uploading", { n: done, all: files.length });
-      bar.value = done / files.length;
-    });
-    bar.removeAttribute("value");
+    const started = await begin(shown);
+    shown.bar.removeAttribute("value");
+    shown.words.textContent = t("waiting");
     stop.disabled = false;
-    stop.onclick = () => cancelRun(started.id);
-    await followRun(started, { bar, words, cost });
+    stop.onclick = () => { stop.disabled = true; fill(stop, t("cancelling")); cancelRun(started.id); };
+    await followRun(started, shown);
   } catch (error) {
-    fill(run, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
+    fill(run.card, h("p.bad", { role: "alert" }, error.message), h("p.quiet", {}, error.remedy));
     return;
   }
   stop.remove();
-  await again();
+  await run.again();
 }
 
 async function followRun(started, { bar, words, cost }) {
   for await (const state of follow(started)) {
-    if (state.step) words.textContent = t(`step_${state.step}`);
+    if (state.state === "running") words.textContent = t(state.step ? `step_${state.step}` : "starting");
     if (state.total) [bar.max, bar.value] = [state.total, state.done];
     if (state.usage?.calls) cost.textContent = usage(state.usage);
-    if (state.state === "running" || state.state === "waiting") continue;
+    if (underWay(state)) continue;
     bar.remove();
     if (state.state === "completed") fill(words, done(state.report));
     else words.textContent = state.error ? `${state.error.message} ${state.error.remedy ?? ""}` : t("run_cancelled");

@@ -1,15 +1,13 @@
 // Graph: a picture of entities and relations, what is known of one, paths, and corrections by hand.
 import { about, changeGraph, edits, entity, findEntities, paths, picture, place, undoEdit } from "./api.js";
-import { confirmed, fill, h, icon, notify, s } from "./dom.js";
+import { confirmed, fill, h, notify } from "./dom.js";
+import { draw } from "./picture.js";
 import { openSource } from "./source.js";
 import { number, t } from "./words.js";
 
-const HUES = [160, 28, 212, 335, 265, 88, 185, 5, 45, 300];
 const SHOWN = 12;
-const LONGEST = 32; // characters of a name in the picture
 const WAIT = 150; // ms after the last key
-
-const colour = (community) => (community < 0 ? "hsl(210 6% 60%)" : `hsl(${HUES[community % HUES.length]} 45% ${52 + 9 * (Math.floor(community / HUES.length) % 3)}%)`);
+const [FEW, MANY] = [150, 500]; // entities in a picture
 
 export async function graph(main, workspace, [name, other]) {
   if (!(await about(workspace)).generation) return fill(main, empty(workspace));
@@ -17,7 +15,7 @@ export async function graph(main, workspace, [name, other]) {
   const details = h("aside.details", { "aria-live": "polite" }, h("p.quiet", {}, t("pick")));
   const go = (...rest) => (location.hash = place(workspace, "graph", ...rest));
   fill(main, h(".graph", {}, finder(workspace, name, other, go), map, details));
-  const drawn = picture(workspace, name).then((drawing) => draw(map, drawing, name, go), (error) => fill(map, h("p.empty", {}, error.message)));
+  const drawn = showPicture(map, workspace, name, other, go);
   if (other) await showPath(details, workspace, name, other, go);
   else if (name) await showEntity(details, workspace, name, go);
   else await showEdits(details, workspace);
@@ -51,123 +49,18 @@ function field(workspace, words, value) {
 
 // --- the picture ----------------------------------------------------------------------------------------------------
 
-function draw(box, { nodes, edges, cut }, chosen, go) {
-  if (!nodes.length) return fill(box, h("p.empty", {}, t("no_graph")));
-  const { width, height } = box.getBoundingClientRect();
-  const margin = 46;
-  const at = new Map(nodes.map((node) => [node.id, { x: margin + node.x * (width - 2 * margin), y: margin + node.y * (height - 2 * margin) }]));
-  const most = Math.max(...nodes.map((node) => node.degree), 1);
-  const lines = edges.map((edge) => {
-    const [a, b] = [at.get(edge.source), at.get(edge.target)];
-    return s("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y, "stroke-width": Math.min(1 + Math.log2(1 + edge.weight) / 2, 4) });
-  });
-  const radiusOf = (node) => 4 + 12 * Math.sqrt(node.degree / most);
-  const named = labelled(nodes, at, radiusOf, chosen);
-  const circles = nodes.map((node, rank) => {
-    const { x, y } = at.get(node.id);
-    const radius = radiusOf(node);
-    const open = () => go(node.name);
-    return s(
-      "g", { class: `node${named.has(node) ? "" : " minor"}`, tabindex: 0, role: "link", "aria-label": node.name, transform: `translate(${x} ${y})`,
-        onclick: open, onkeydown: (event) => event.key === "Enter" && open(), onpointerenter: (event) => event.buttons || light(rank), onpointerleave: (event) => event.buttons || light(chosenRank), onfocus: () => light(rank), onblur: () => light(chosenRank) },
-      s("circle", { r: radius, fill: colour(node.community) }), s("text", { y: -radius - 4 }, shortened(node.name)), s("title", {}, `${node.name} (${node.kind})`),
-    );
-  });
-  const chosenRank = nodes.findIndex((node) => node.name === chosen);
-  const light = (rank) => {
-    const id = nodes[rank]?.id;
-    const near = new Set([id]);
-    edges.forEach((edge, index) => {
-      const touches = edge.source === id || edge.target === id;
-      if (touches) near.add(edge.source).add(edge.target);
-      lines[index].classList.toggle("lit", touches);
-      lines[index].classList.toggle("dim", id !== undefined && !touches);
-    });
-    circles.forEach((circle, index) => {
-      circle.classList.toggle("lit", index === rank || index === chosenRank);
-      circle.classList.toggle("beside", id !== undefined && near.has(nodes[index].id));
-      circle.classList.toggle("dim", id !== undefined && !near.has(nodes[index].id));
-    });
-  };
-  const room = s("g", {}, s("g", {}, lines), s("g", {}, circles));
-  const map = s("svg", { class: "map", role: "group", "aria-label": t("graph") }, room);
-  const zoom = movable(map, room, width, height);
-  const words = t(cut ? "legend_cut" : "legend", { n: nodes.length, m: edges.length });
-  const button = (name, label, act) => h("button", { onclick: act, title: t(label), "aria-label": t(label) }, icon(name));
-  const buttons = h(".zoom", {}, button("plus", "zoom_in", () => zoom.by(1.4)), button("minus", "zoom_out", () => zoom.by(1 / 1.4)), button("fit", "zoom_fit", zoom.fit));
-  fill(box, map, h(".legend", {}, words), buttons);
-  light(chosenRank);
-}
-
-const boxOf = ({ x, y }, radius) => ({ left: x - radius, right: x + radius, top: y - radius + 2, bottom: y + radius });
-const shortened = (name) => (name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name);
-
-/** The nodes whose names fit beside those of more connected ones. */
-function labelled(nodes, at, radiusOf, chosen) {
-  const named = new Set();
-  const taken = nodes.map((node) => boxOf(at.get(node.id), radiusOf(node)));
-  for (const node of [...nodes].sort((a, b) => (b.name === chosen) - (a.name === chosen))) {
-    const { x, y } = at.get(node.id);
-    const [half, bottom] = [shortened(node.name).length * 3.4 + 4, y - radiusOf(node) - 2];
-    const box = { left: x - half, right: x + half, top: bottom - 14, bottom };
-    const free = (other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom;
-    if (node.name === chosen || taken.every(free)) named.add(node) && taken.push(box);
+/** The picture of an entity, of the paths between two, or of the most connected, with a button for more of it. */
+async function showPicture(box, workspace, name, other, go, most = FEW) {
+  try {
+    const found = await picture(workspace, name, other, most);
+    if (!found.nodes.length) return fill(box, h("p.empty", {}, t("no_graph")));
+    const words = t(found.cut ? "legend_cut" : "legend", { n: found.nodes.length, m: found.edges.length });
+    const more = found.cut && most < MANY && h("button.link", { onclick: () => showPicture(box, workspace, name, other, go, MANY) }, t("show_n", { n: MANY }));
+        const legend = h(".legend", {}, words, " ", more);
+    draw(box, found, { chosen: found.start, walk: other && found.walk, legend, open: (node) => go(node.name), address: (node) => place(workspace, "graph", node.name) });
+  } catch (error) {
+    fill(box, h("p.empty", {}, error.message));
   }
-  return named;
-}
-
-/** Let a drawing be dragged, and zoomed with the wheel, two fingers or keys. */
-function movable(map, room, width, height) {
-  let [x, y, scale] = [0, 0, 1];
-  const fingers = new Map();
-  const apply = () => {
-    room.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
-    room.style.fontSize = `${12 / scale}px`;
-    map.classList.toggle("near", scale > 2.2);
-  };
-  const by = (factor, centreX = width / 2, centreY = height / 2) => {
-    const next = Math.min(Math.max(scale * factor, 0.4), 12);
-    x = centreX - ((centreX - x) * next) / scale;
-    y = centreY - ((centreY - y) * next) / scale;
-    scale = next;
-    apply();
-  };
-  const fit = () => {
-    [x, y, scale] = [0, 0, 1];
-    apply();
-  };
-  map.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    by(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
-  }, { passive: false });
-  map.addEventListener("pointerdown", (event) => fingers.set(event.pointerId, event));
-  map.addEventListener("pointermove", (event) => {
-    const before = fingers.get(event.pointerId);
-    if (!before) return;
-    const other = [...fingers.values()].find((finger) => finger.pointerId !== event.pointerId);
-    if (other) {
-      const apart = (finger) => Math.hypot(finger.clientX - other.clientX, finger.clientY - other.clientY) || 1;
-      by(apart(event) / apart(before));
-    } else {
-      x += event.clientX - before.clientX;
-      y += event.clientY - before.clientY;
-      apply();
-    }
-    fingers.set(event.pointerId, event);
-  });
-  for (const end of ["pointerup", "pointercancel", "pointerleave"]) map.addEventListener(end, (event) => fingers.delete(event.pointerId));
-  map.addEventListener("keydown", (event) => {
-    const moves = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
-    if (event.key === "+" || event.key === "-") by(event.key === "+" ? 1.3 : 1 / 1.3);
-    else if (moves[event.key]) {
-      event.preventDefault();
-      x += moves[event.key][0];
-      y += moves[event.key][1];
-      apply();
-    }
-  });
-  apply();
-  return { by, fit };
 }
 
 // --- what is known --------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ function taken(rows) {
 
 /** A table; its columns from `numbers` on are figures. */
 function table(heads, lines, numbers) {
-  const kind = (tag, place) => (place >= numbers ? `${tag}.number` : tag);
+  const kind = (tag, place) => (place >= numbers ? `${tag}.number` : place < 3 ? `${tag}.brief` : tag);
   const row = (tag, cells) => h("tr", {}, cells.map((cell, place) => h(kind(tag, place), {}, cell)));
   return h(".table", {}, h("table", {}, h("thead", {}, row("th", heads.map((name) => t(name)))), h("tbody", {}, lines.map((line) => row("td", line)))));
 }
@@ -36,7 +36,7 @@ function history(rows) {
     const calls = usage.reduce((all, step) => all + step.calls, 0);
     const about_ = error ? h("span.bad", {}, error) : inWords(done);
     const shown = h("details", {}, h("summary", {}, `${done.generation ? `${t("generation")} ${done.generation}` : t("details")}`), h(".break", {}, about_), usage.map((step) => h("div.quiet", {}, `${step.step}: ${step.model}, ${number(step.calls)}`)));
-    return [row.kind, time(row.started), h(`span.${states[row.state] ?? "quiet"}`, {}, row.state), shown, number(done.seconds, 1), number(calls)];
+    return [t(`kind_${row.kind}`), time(row.started), h(`span.${states[row.state] ?? "quiet"}`, {}, t(`state_${row.state}`)), shown, number(done.seconds, 1), number(calls)];
   };
   return h("section", {}, h("h2", {}, t("history")), table(["kind", "started", "state", "details", "seconds", "calls"], rows.map(line), 4));
 }

@@ -5,6 +5,7 @@ const FLAG = "\uE000";
 const UNFLAG = "\uE001";
 const INLINE =
   /(`+)([^`]+?)\1|\*\*(\S(?:.*?\S)?)\*\*|\*(\S(?:.*?\S)?)\*|\[([^\][]+)\]\((https?:\/\/[^\s)]+)\)|(\[[^\s\][]{1,12}\])|(https?:\/\/[^\s<>"'）。，\uE000\uE001]+)/s;
+const WRAPPED = 60; // characters: a line of so many goes on in the next, a shorter one ends there
 const BULLET = /^(\s*)(?:[-*+•]|(\d{1,4})[.)])\s+(.*)$/;
 
 /**
@@ -58,7 +59,7 @@ function blocks(lines, state) {
       const own = (other, index) =>
         index === 0 || (other.trim() && !BULLET.test(other) && !/^[\uE000\uE001]?(#{1,6}\s|>|```|\|)/.test(other));
       const rows = take(own);
-      out.push(h("p", {}, rows.map((row, index) => [index > 0 && h("br"), inline(row, state)])));
+      out.push(h("p", {}, rows.map((row, index) => [index > 0 && (rows[index - 1].length < WRAPPED ? h("br") : " "), inline(row, state)])));
     }
   }
   return out;

@@ -81,6 +81,11 @@ const WORDS = {
   drop_hint: ["Text, Markdown, HTML, PDF, Word, PowerPoint, Excel, CSV, JSON Lines.", "文本、Markdown、HTML、PDF、Word、PowerPoint、Excel、CSV、JSON Lines。"],
   choose_files: ["Choose files", "选择文件"],
   choose_folder: ["Choose a folder", "选择文件夹"],
+  update: ["Update from sources ({n})", "从来源更新（{n}）"],
+  update_hint: ["Read the sources of this workspace again and index what changed", "重新读取此工作区的来源并索引变更"],
+  waiting: ["Waiting for its turn …", "排队中……"],
+  starting: ["Starting …", "正在启动……"],
+  cancelling: ["Cancelling …", "正在取消……"],
   uploading: ["Uploading {n} of {all}", "正在上传 {n}/{all}"],
   run_done: ["Done: generation {g}. {added} added, {changed} changed, {removed} removed, {unchanged} as before.", "完成：第 {g} 代。新增 {added}，更改 {changed}，移除 {removed}，未变 {unchanged}。"],
   run_cancelled: ["Cancelled. What was there before stays.", "已取消，原有内容保持不变。"],
@@ -93,7 +98,7 @@ const WORDS = {
   open: ["Open", "打开"],
   forget: ["Forget", "遗忘"],
   forget_title: ["Forget {d}?", "遗忘 {d}？"],
-  forget_body: ["It goes with all that was made from it, also from older generations and caches. Your own file is not touched.", "它及由其生成的全部内容都会被删除，包括旧的代和缓存。你自己的文件不受影响。"],
+  forget_body: ["It goes with all that was made from it, also from older generations and caches, and is kept out from now on. An uploaded file is removed; files elsewhere are not touched.", "它及由其生成的全部内容都会被删除，包括旧的代和缓存，今后也不再索引。已上传的文件会被删除，其他位置的文件不受影响。"],
   forgotten: ["{d} is forgotten.", "已遗忘 {d}。"],
   dead_letters: ["What failed", "失败项"],
   retry: ["Try again", "重试"],
@@ -115,6 +120,7 @@ const WORDS = {
   whole: ["Overview", "总览"],
   legend: ["{n} entities, {m} relations. Size: relations; colour: community.", "{n} 个实体，{m} 条关系。大小：关系数；颜色：社群。"],
   legend_cut: ["The {n} most connected entities. Size: relations; colour: community.", "联系最多的 {n} 个实体。大小：关系数；颜色：社群。"],
+  show_n: ["Show up to {n}", "最多显示 {n} 个"],
   zoom_in: ["Closer", "放大"],
   zoom_out: ["Farther", "缩小"],
   zoom_fit: ["All", "全部"],
@@ -192,6 +198,13 @@ const WORDS = {
   step_report: ["Writing reports …", "撰写报告……"],
   step_embed: ["Embedding …", "计算向量……"],
 
+  kind_index: ["index", "索引"],
+  kind_retry: ["retry", "重试"],
+  kind_forget: ["forget", "遗忘"],
+  state_completed: ["completed", "已完成"],
+  state_failed: ["failed", "失败"],
+  state_stopped: ["stopped", "已停止"],
+
   all_good: ["Everything works.", "一切正常。"],
   not_good: ["Something does not work.", "有功能异常。"],
   models: ["Models", "模型"],
@@ -209,7 +222,7 @@ document.documentElement.lang = place ? "zh-CN" : "en";
 
 /** The words of a key, with {names} replaced; a step without words is called by its name. */
 export function t(key, values = {}) {
-  return (WORDS[key]?.[place] ?? key.replace(/^step_/, "")).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+  return (WORDS[key]?.[place] ?? key.replace(/^(step|kind|state)_/, "")).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
 /** The other language from now on. */
