@@ -42,14 +42,6 @@ def apart_from_time(report: EvaluationReport) -> object:
     return kept | {"costs": [row.model_dump(exclude={"seconds", "cached_calls"}) for row in report.costs]}
 
 
-@pytest.fixture
-def scripted(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The scripted server as the model of every role."""
-    for name, setting in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
-        monkeypatch.setenv(f"TRELLIS_{name}", setting)
-    return model_server
-
-
 def calls(server: Server) -> int:
     return sum(int(step["calls"]) for step in server.stats()["steps"].values())
 
@@ -215,7 +207,7 @@ def test_a_gate_holds_back_what_got_worse(bench: Bench) -> None:
     assert bench.evaluate(good, more=["--gate", str(gate)]).code == 0
     worse = bench.evaluate(bench.recorded("kb", "Tomas Reyd", "Oslo", "Mira Sand"), more=["--gate", str(gate)])
     assert worse.code == 6
-    assert worse.json["gate"][0] | {"accepted": 0} == {
+    assert worse.rows[0]["gate"][0] | {"accepted": 0} == {
         "measure": "exact_match", "system": "kb", "margin": 0.1, "value": 0.6667, "before": 1.0, "accepted": 0,
         "holds": False,
     }  # fmt: skip
@@ -260,10 +252,10 @@ def test_an_archive_holds_evaluations_and_watched_questions(bench: Bench) -> Non
     bench("watch", "add", "Who built Holm Light?")
     file, other = bench.folder / "kb.tar.gz", bench.folder / "other"
     assert bench("archive", str(file)).code == 0
-    assert bench.run(["restore", str(file), "--workspace", str(other)]).code == 0
-    restored = bench.run(["evaluate", "--show", "1", "--json", "--workspace", str(other)])
+    assert bench.at(other)("restore", str(file)).code == 0
+    restored = bench.at(other)("evaluate", "--show", "1", "--json")
     assert restored.json["scores"] == report["scores"]
-    assert "Holm Light" in bench.run(["watch", "--workspace", str(other)]).out
+    assert "Holm Light" in bench.at(other)("watch").out
     sizes = bench("status", "--json").json["sizes"]
     assert sizes["evaluations_bytes"] > 0
 
