@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,7 +39,7 @@ from storage.evaluation_records import (
     SystemForecast,
     Verdict,
 )
-from storage.records import content_id
+from storage.records import content_id, utc_now
 from storage.run_records import NO_BUDGET, Budget
 from tasks.evaluate.compare import (
     Values,
@@ -210,7 +209,7 @@ def _measures_for(questions: Sequence[EvaluationQuestion], names: Sequence[str])
 
 async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[EvaluationReport, EvaluationResult]:
     """The evaluation, stored in the runtime's workspace."""
-    started, begun = time.monotonic(), _now()
+    started, begun = time.monotonic(), utc_now()
     _require_judge(plan, runtime.models)
     with open_systems(plan.systems, runtime) as systems, _budget_told():
         work = AnsweringWork(plan, key_of(plan, systems), runtime)
@@ -219,7 +218,7 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
         scores = await score(answers, plan)
         points, verdicts = await _judged(answered, plan, runtime.models)
     evaluation = Evaluation(
-        name=plan.name, key=work.key, started=begun, finished=_now(), systems=asked, questions=plan.questions,
+        name=plan.name, key=work.key, started=begun, finished=utc_now(), systems=asked, questions=plan.questions,
         measures=tuple(measure.name for measure in plan.measures),
     )  # fmt: skip
     result = EvaluationResult(evaluation=evaluation, answers=answers, scores=(*scores, *points), verdicts=verdicts)
@@ -378,10 +377,6 @@ def _is_unspent(measure: str, values: Values) -> bool:
     """Whether it measures what no system has spent anything of: without a model there are no calls to compare."""
     spent = measure in MEASURES and not MEASURES[measure].more_is_better
     return spent and not any(value for own in values[measure].values() for value in own.values())
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # --- forecast --------------------------------------------------------------------------------------------------------

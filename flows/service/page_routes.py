@@ -1,7 +1,6 @@
 """What the page asks for beyond the rest of /api/v1: pictures, corrections, feedback, history and the examination."""
 
 import asyncio
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Literal
 
@@ -20,7 +19,7 @@ from flows.service.workspaces import DEFAULT
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion, Feedback
 from storage.graph import Edit
-from storage.records import Record, content_id
+from storage.records import Record, content_id, utc_now
 from storage.workspace_db import RunRow
 
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
@@ -155,7 +154,7 @@ class FeedbackBody(BaseModel):
 def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -> Feedback:
     """Keep it for evaluations; a later word on the same answer replaces it."""
     name = content_id("fbk", body.question, body.answer, *body.history)
-    feedback = Feedback(**dict(body), id=name, at=datetime.now(UTC).isoformat(timespec="seconds"))
+    feedback = Feedback(**dict(body), id=name, at=utc_now())
     service.workspaces.workspace(workspace).database.feedback.put(feedback)
     return feedback
 
