@@ -273,6 +273,8 @@ def _part(word: str, text: str) -> float:
 def supported(asked: AskedTerms, piece: _Piece) -> bool:
     """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind.
 
+    Names are not told apart from words in Chinese: what the question opens with stands there as it is written.
+
     Of a list, steps, a way, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
     """
     held = piece.held | piece.above
@@ -280,7 +282,10 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     if asked.weights.keys() <= names:
         return False  # what is asked of the names is in no word that a text could hold
     named = all(name <= held for name in asked.names) and asked.figures <= piece.held
-    enough = asked.weigh(held) >= SUPPORTED and (not asked.han or _held_han(asked, _with_headings(piece)) >= SUPPORTED)
+    enough = asked.weigh(held) >= SUPPORTED
+    if asked.han:
+        text = _with_headings(piece)
+        named, enough = named and asked.topic in text, enough and _held_han(asked, text) >= SUPPORTED
     return named and enough and asked.kind not in OPEN and (piece.fits or not asked.kind)
 
 
