@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flows.operations.systems import OpenSystem, open_systems, system_of
-from flows.runtime import Progress, Runtime, open_runtime, silent, usage_of, with_budget
+from flows.runtime import ASKING, Progress, Runtime, open_runtime, silent, usage_of, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
@@ -68,7 +68,7 @@ AT_ONCE = 16  # questions, of all systems together
 MOST_DIFFERENT = 10
 SAMPLED = 5  # questions of a system that a forecast is measured on
 # Asked by questions, and by their judge.
-ASKING: tuple[Role, ...] = ("rewrite", "classify", "filter", "route", "structurize", "decompose", "answer", "judge")
+JUDGED: tuple[Role, ...] = (*ASKING, "judge")
 # Shown where no measures are named: those of them that the set has what is needed for.
 USUAL = (
     "exact_match", "f1", "answer_in_text", "values_f1", "recall@8", "all_gold@8", "citation_recall",
@@ -110,7 +110,7 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it. Raises UsageError,
     SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
-    runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, ASKING)
+    runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED)
     plan = await plan_of(systems, questions, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
     ending = ending or Ending()
     ending.check()

@@ -76,7 +76,8 @@ class AskOptions:
     says in words what form the answer shall have ("a list", "in German").
 
     `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
-    itself has other markers.
+    itself has other markers. `meter` is the ledger in which the calls of models are entered as they are answered; None
+    is one of the question's own.
 
     Raises SettingsError for a mode that this version does not have.
     """
@@ -92,6 +93,7 @@ class AskOptions:
     level: int | None = None
     effort: Effort | None = None
     response: str = ""
+    meter: Meter | None = None
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -325,7 +327,7 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     """
     check_question(text, options.history)
     options, runtime, settings = restricted(options, session), session.runtime, session.runtime.settings
-    models = replace(runtime.query_models, meter=Meter(), policy=settings.policy(options.effort))
+    models = replace(runtime.query_models, meter=options.meter or Meter(), policy=settings.policy(options.effort))
     rewriting = await rewrite(text, options.history, Rewrite(models))
     question = Question(rewriting.question, rewriting.queries, options, session.index, rewriting.ambiguities)
     embedder, policy = runtime.embedder.metered(models.meter), models.policy

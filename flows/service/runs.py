@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 import uuid
 from collections import defaultdict
@@ -167,8 +166,8 @@ class LocalRuns:
                 self._tell(run, **message)
             raise UsageError(f"The run ended with code {await process.wait()}.", "The log of the service says more.")
         except asyncio.CancelledError:
-            with suppress(TimeoutError, ProcessLookupError):
-                process.send_signal(signal.SIGINT)
+            with suppress(TimeoutError):
+                orders.close()  # heard whenever the process gets so far, where a signal would come too early
                 rest = await asyncio.wait_for(lines.read(), END_WITHIN)
                 ends = [message for line in rest.splitlines() if "report" in (message := json.loads(line))]
                 if ends:
@@ -176,7 +175,7 @@ class LocalRuns:
             raise
         finally:
             if process.returncode is None:
-                process.send_signal(signal.SIGINT)
+                orders.close()
                 try:
                     await asyncio.wait_for(process.wait(), END_WITHIN)
                 except TimeoutError:
