@@ -60,7 +60,8 @@ LONGEST = 8_000  # characters of a question; an article of a newspaper has as ma
 LONGEST_HISTORY = 200_000  # of the turns before it together
 CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
 NOT_RECALLED = Recall(decisions=(), chunks=())
-# Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
+# Forms of questions that a part of the documents answers: only these use memory. A question about many documents gains
+# nothing from the few passages that answered it before.
 RECALLED = frozenset({"fact", "list", "yesno"})
 
 
@@ -134,8 +135,8 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that stands on its own, read by the words and names of a generation; `wording` is the question as who
-    answers it reads it, `ambiguous` what its rewriting left open."""
+    """A question that stands on its own, read by the words and names of a generation; `wording` is the question
+    as the answer step reads it, `ambiguous` what its rewriting left open."""
 
     wording: str
     queries: Sequence[str]
@@ -170,7 +171,7 @@ class Question:
 
     @property
     def unlinked(self) -> tuple[str, ...]:
-        """What the question names and the graph does not know."""
+        """Names in the question that no entity of the graph has."""
         return tuple(self.index.names.unlinked(self.text, self.links))
 
     @property

@@ -137,12 +137,11 @@ async def _run(
 
 
 def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
-    screen.line("Forecast: nothing was called or written", style="bold")
+    screen.line(f"What the rest takes, by {forecast.sample} questions of each system; their answers are kept", "bold")
     rows = [(row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems]
     if forecast.judging.calls:
         rows.append(("judging", cost_in_words(forecast.judging)))
     screen.facts([*rows, ("in sum", cost_in_words(forecast))], indent=2)
-    screen.line(f"estimated from {forecast.sample} questions of each system", indent=2, style="dim")
 
 
 def _show(report: EvaluationReport, before: Sequence[MeanScore], screen: Screen) -> None:
