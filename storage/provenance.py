@@ -1,6 +1,7 @@
-"""How a generation was made: settings, model use, extractions, failed work, what names meant, what was described.
+"""Stores how a generation was made: settings, model use, extractions, failed work, resolved names, descriptions.
 
-Resolutions and descriptions are kept so that the next run can tell what a change touches, and pays for nothing twice.
+Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call. Where
+an answer comes from is not here: citations are made in `tasks/sources.py`.
 """
 
 import json
@@ -129,9 +130,9 @@ class MetaStore(Store):
                 self._db.execute(f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 
 
-Place = tuple[str, str]  # a document and the key of a name in it
-Went = tuple[str, str]  # the key of the thing that is meant there, and why it is meant
-Verdict = tuple[bool, str]  # whether a pair is one thing, and why
+Place = tuple[str, str]  # a document, and the key of a name in it
+Went = tuple[str, str]  # the key of the entity that the name means there, and the reason
+Verdict = tuple[bool, str]  # whether two names mean the same entity, and the reason
 
 
 class ResolutionStore(Store):

@@ -13,8 +13,9 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   compared so where the question names nothing but acronyms.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
-what the piece's document is about: "directed by X", then who X is. Then the excerpts that hold the words beside the
-question word, and the ends of such links (`END`), come first. Nothing is written: an excerpt is a span.
+what the piece's document is about: "directed by X", then who X is. Of the chosen ones those that are called supported
+come first, then those that hold the words beside the question word, and the ends of such links (`END`). Nothing is
+written: an excerpt is a span.
 """
 
 import re
@@ -200,8 +201,10 @@ def best_excerpts(
         if not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR:
             return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
-    support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
-    first = sorted(chosen, key=lambda piece: -asked.near(piece.unit.terms) - END * _linked(piece, chosen))
+    answering = [piece for piece in chosen if supported(asked, piece)]
+    support: Support = "none" if answering else "partial"
+    nearness = {piece: asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece in chosen}
+    first = sorted(chosen, key=lambda piece: (piece not in answering, -nearness[piece]))
     runs: list[list[_Piece]] = []
     for piece in sorted(chosen, key=_place):
         if runs and _adjoins(asked, runs[-1][-1], piece):
