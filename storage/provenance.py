@@ -112,8 +112,10 @@ class MetaStore(Store):
 
     def counts(self) -> dict[str, int]:
         """How many records of each kind there are; of communities the different groups of two entities or more."""
-        groups = self._db.number("SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1")
-        return {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED} | {"communities": groups}
+        counted = {table: f"SELECT count(*) FROM {table}" for table in _COUNTED}
+        counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
+        ((*counts,),) = self._db.rows(f"SELECT {', '.join(f'({sql})' for sql in counted.values())}")
+        return {table: int(str(count)) for table, count in zip(counted, counts, strict=True)}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():

@@ -103,7 +103,10 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
     }  # fmt: skip
 
 
-def _best(values: Sequence[float], measure: str) -> float:
+def _best(values: Sequence[float], measure: str) -> float | None:
+    """The best of several values; None where all are alike, so that none is marked."""
+    if len(values) > 1 and min(values) == max(values):
+        return None
     return min(values) if measure in MEASURES and not MEASURES[measure].more_is_better else max(values)
 
 

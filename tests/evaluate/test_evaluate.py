@@ -234,6 +234,16 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     assert "before 1" in text
 
 
+def test_the_page_marks_the_best_and_nothing_where_all_are_alike(bench: Bench) -> None:
+    page = bench.folder / "page.html"
+    names = {"one": "Velin", "two": "Velin", "three": "Nobody"}
+    systems = [bench.recorded(name, "Tomas Reyd", place, "Mira Sand") for name, place in names.items()]
+    for count, marked in ((2, 0), (3, 2)):
+        more = ["--measures", "exact_match", "--page", str(page)]
+        assert bench.evaluate(*systems[:count], more=more).code == 0
+        assert page.read_text(encoding="utf-8").count('class="best"') == marked
+
+
 def test_a_forgotten_document_is_gone_from_evaluations(bench: Bench) -> None:
     bench.evaluate("naive")
     bench("watch", "add", "Who built Holm Light?")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tasks.step import watched
+from tests.engine.tiny_models import tiny_cross_encoder
 from tests.flows.conftest import Command
 from tests.server.client import Server
 from tests.workspaces import write_rows
@@ -103,3 +104,19 @@ def test_a_reranker_that_cannot_be_reached_is_an_error_with_a_remedy(
     assert ended.code == 1
     assert "TRELLIS_RERANKER_API_KEY" in ended.err
     assert "made-up-key-of-the-ranker" not in ended.err + bridges("status", "--json").out
+
+
+@pytest.mark.slow
+def test_a_cross_encoder_made_here_reranks(bridges: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sentence_transformers import CrossEncoder
+
+    words = sorted({word.strip(".,?") for text in (QUESTION, *READ.values()) for word in text.lower().split()})
+    folder = tiny_cross_encoder(tmp_path / "tiny", ["LABEL_0"], words=words)
+    before = order(bridges)
+    monkeypatch.setenv("TRELLIS_RERANKER", folder)
+    scores = CrossEncoder(folder).predict([(QUESTION, text) for text in READ.values()])
+    wanted = [name for _, name in sorted(zip(scores, READ, strict=True), reverse=True)]
+    assert order(bridges) == wanted != before
+    usage = bridges("ask", QUESTION, "--json").json["usage"]["by_step"]["rerank"]
+    assert (usage["calls"], usage["cost_usd"]) == (1, 0.0)
+    assert usage["seconds"] > 0
