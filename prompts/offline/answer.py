@@ -43,7 +43,7 @@ _LINK = r"\[[^\]]*\]\([^)]*\)"
 _LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*\|?\s*$")
 # Excerpts, the characters that they have together, and how many of these only lines of lists, tables and code may take.
 MOST, ROOM, LINES = 3, 1000, 300
-SHORT, LONG = 200, 400  # characters: of a longer piece the best stretch is marked; of a still longer one, shown
+SHORT = 200  # characters: of a longer piece the best stretch is marked
 SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
 OPEN = frozenset(
     {"list", "steps", "way", "reason", "yes or no"}
@@ -77,8 +77,7 @@ class OfferedPassage:
 class Excerpt:
     """A piece of a passage: `text` is its `[start:end]`, `best` the span of the stretch that says most of it.
 
-    `header` is the span of the row that names the columns, where the excerpt is rows of a table; of a `cut` one, a very
-    long sentence, only the best stretch is shown.
+    `header` is the span of the row that names the columns, where the excerpt is rows of a table.
     """
 
     number: int
@@ -89,7 +88,6 @@ class Excerpt:
     best: tuple[int, int]
     header: tuple[int, int] | None = None
     header_text: str = ""
-    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,13 +295,13 @@ def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
     while rest:
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
-        size = _length(asked, best)
+        start, end = _span(asked, best)
         joins = _joins(asked, best, chosen)
-        if chosen and (size > room - LINES * (best.unit.kind == "plain") or (quotes == MOST and not joins)):
+        if chosen and (end - start > room - LINES * (best.unit.kind == "plain") or (quotes == MOST and not joins)):
             continue
         chosen.append(best)
         quotes += not joins
-        shown, room = shown | best.held | best.above, room - size
+        shown, room = shown | best.held | best.above, room - (end - start)
         rest = [piece for piece in rest if not _repeats(piece, best, asked)]
     return chosen
 
@@ -317,30 +315,18 @@ def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
 
 
 def _joins(asked: AskedTerms, piece: _Piece, chosen: Sequence[_Piece]) -> bool:
-    """Whether nothing but blanks stands between a piece and one that is chosen; a piece that is cut joins none."""
+    """Whether nothing but blanks stands between a piece and one that is chosen."""
     return any(_adjoins(asked, *sorted((piece, other), key=_place)) for other in chosen)
 
 
 def _adjoins(asked: AskedTerms, piece: _Piece, after: _Piece) -> bool:
     between = piece.passage.text[_span(asked, piece)[1] : _span(asked, after)[0]]
     paragraphs = "\n\n" in between and piece.unit.kind == after.unit.kind == "plain"
-    apart = paragraphs or between.strip() or _cut(asked, piece) or _cut(asked, after)
-    return piece.passage == after.passage and not apart
+    return piece.passage == after.passage and not paragraphs and not between.strip()
 
 
 def _place(piece: _Piece) -> tuple[int, int]:
     return piece.passage.number, piece.unit.start
-
-
-def _cut(asked: AskedTerms, piece: _Piece) -> bool:
-    """Whether a piece is a sentence so long that only its best stretch is shown."""
-    start, end = _span(asked, piece)
-    return (start, end) == (piece.unit.start, piece.unit.end) and end - start > LONG
-
-
-def _length(asked: AskedTerms, piece: _Piece) -> int:
-    start, end = _span(asked, piece)
-    return SHORT if _cut(asked, piece) else end - start
 
 
 def _repeats(piece: _Piece, best: _Piece, asked: AskedTerms) -> bool:
@@ -372,7 +358,7 @@ def _excerpt(asked: AskedTerms, run: Sequence[_Piece], best: _Piece) -> Excerpt:
     return Excerpt(
         number=passage.number, start=start, end=end, text=passage.text[start:end],
         heading=unit.heading or passage.heading, best=told,
-        header=header, header_text=passage.text[slice(*header)] if header else "", cut=_cut(asked, best),
+        header=header, header_text=passage.text[slice(*header)] if header else "",
     )  # fmt: skip
 
 
@@ -451,12 +437,9 @@ def _header(excerpt: Excerpt) -> str:
 
 
 def _as_written(excerpt: Excerpt) -> str:
-    """The text of an excerpt, of a very long sentence its best stretch, without half a pair of emphasis marks."""
-    start, end = excerpt.best if excerpt.cut else (excerpt.start, excerpt.end)
-    text = excerpt.text[start - excerpt.start : end - excerpt.start]
+    """The text of an excerpt without half a pair of emphasis marks."""
+    text = excerpt.text
     for mark in ("**", "__", "`"):
         if text.count(mark) % 2:
             text = text.replace(mark, "")
-    if excerpt.cut:
-        text = f"{'… ' * (start > excerpt.start)}{text}{' …' * (end < excerpt.end)}"
     return text

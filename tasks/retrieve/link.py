@@ -1,5 +1,5 @@
-"""Entity linking: the entities that a question names. Longest n-gram, folded; then what is spelt almost alike; then
-what is near in meaning.
+"""Entity linking: the entities that a question names. Longest n-gram, folded; then what is one slip of the pen away;
+then what is near in meaning.
 
 "Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
 with capitals: what general English writes small is no name by itself.
@@ -132,8 +132,6 @@ def _is_latin(character: str) -> bool:
 
 ENDS = 2
 SHORTEST = 5
-# A word that more names share tells too little to compare them all.
-COMMON = 400
 FUZZY_CUTOFF = 84.0
 # A name that is not known is linked to so many.
 CANDIDATES = 2
@@ -144,35 +142,26 @@ class NearNames:
     """Keys of names, for looking up what is spelt almost alike; immutable once made."""
 
     def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = [key for key in keys if len(key) >= SHORTEST]
         self._by_end: dict[tuple[str, int], list[str]] = defaultdict(list)
-        self._by_word: dict[str, list[str]] = defaultdict(list)
-        for key in keys:
-            if len(key) < SHORTEST:
-                continue
+        for key in self._keys:
             self._by_end[key[:ENDS], len(key)].append(key)
             self._by_end["…" + key[-ENDS:], len(key)].append(key)
-            for word in set(key.split()):
-                self._by_word[word].append(key)
 
     def one_slip(self, key: str) -> list[Near]:
         """Keys that one letter left out, added, changed, or swapped with the next makes of this one, with likeness."""
         # By name among equals, whatever the order in which they were found.
-        pool = sorted(set(self._by_ends(key, 1)))
+        ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
+        sizes = range(len(key) - 1, len(key) + 2)
+        pool = sorted({name for size in sizes for end in ends for name in self._by_end.get((end, size), ())})
         matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
         return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in matches]
 
     def alike(self, key: str) -> list[Near]:
         """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
-        sharing = (self._by_word.get(word, []) for word in (key.split() if len(key) >= SHORTEST else ()))
-        pool = {*self._by_ends(key, 2), *(name for names in sharing if len(names) <= COMMON for name in names)}
-        matches = process.extract(key, sorted(pool), scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
+        pool = self._keys if len(key) >= SHORTEST else ()
+        matches = process.extract(key, pool, scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
         return [(near, score / 100) for near, score, _ in matches]
-
-    def _by_ends(self, key: str, span: int) -> list[str]:
-        """Names of about this length that begin or end like this one."""
-        ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
-        sizes = range(len(key) - span, len(key) + span + 1)
-        return [name for size in sizes for end in ends for name in self._by_end.get((end, size), ())]
 
 
 _FIGURE = re.compile(r"\d+|\b[ivxlc]+\b")
@@ -247,7 +236,6 @@ class Names:
                 question, [word for word in words if not _covered(word.start, word.start + 1, links)], cased
             )
         links = self._misspelt(question, fragments[0], links)
-        links += self._by_looks(question, links)
         links.sort(key=lambda link: (link.start, -link.score))
         return list({link.entity: link for link in reversed(links)}.values())[::-1]
 
@@ -347,15 +335,6 @@ class Names:
         key = key_of(stretch)
         near = [(name, score) for name, score in self._near.one_slip(key) if _same_figures(key, name)][:1]
         return [link for name, score in near for link in self._linked(question, stretch, name, score)]
-
-    def _by_looks(self, question: str, links: Sequence[Link]) -> list[Link]:
-        """What looks like a name and no link touches, linked to the names most like it."""
-        return [
-            link.model_copy(update={"start": start, "end": end})
-            for start, end in self._spans(question)
-            if not _covered(start, end, links)
-            for link in self.candidates(question[start:end])
-        ]
 
     def _spans(self, question: str) -> list[tuple[int, int]]:
         """Where names stand, by their looks; a bracket qualifies a name and is none."""
