@@ -4,7 +4,7 @@ Whether a citation's quote stands in its document is checked in `tasks/sources.p
 
 A sentence is compared with the whole passages that it cites, or with all that the model was shown where it cites none:
 the share of its words and figures that stand there, rare words weighing more. A figure or a name that stands nowhere
-speaks against it whatever else is found. Where words
+speaks against it whatever else is found; a figure that two others give by arithmetic counts as found. Where words
 decide nothing (headings, code, talk about the answer itself, an answer in another language than its evidence), and
 where a sentence cites nothing although its words stand there, the flag is None.
 """
@@ -12,10 +12,11 @@ where a sentence cites nothing although its words stand there, the flag is None.
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
-from prompts.text.amounts import NUMBER_WORDS, figures_in, without_figures
-from prompts.text.segment import Script, UnitKind, script_of, units
+from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
+from prompts.text.segment import Script, UnitKind, script_of, sentences, units
 from prompts.text.tokens import rarity, usually_lower
 from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.answer_records import Fallback, Grounding
@@ -27,6 +28,7 @@ _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passage
 _AGAINST = 0.2  # what is left of a score where a name or a figure stands nowhere
 _FIGURE_BITS = 4.0
 _TELLING = 9.0  # bits of words not found under which a sentence says too little to be called unsupported
+_OPERANDS = 12  # two of more figures than these give any figure by chance
 _VOWELS = frozenset("aeiouy")  # a short word without one is a unit
 _VERDICTS = frozenset("yes no 是 否 是的 不是 对 不".split())  # they state what was asked
 
@@ -130,6 +132,17 @@ def _read_all(texts: tuple[str, ...]) -> _Reading:
     )
 
 
+@lru_cache(maxsize=256)
+def _computable(text: str) -> list[tuple[frozenset[str], list[float]]]:
+    """The sentences of a text that hold figures: their terms, and what can be computed with (of a date the year)."""
+    computable = []
+    for start, end in sentences(text):
+        numbers = numbers_in(text[start:end])
+        if numbers:
+            computable.append((_read(text[start:end]).terms - STOPWORDS, numbers))
+    return computable
+
+
 @lru_cache(maxsize=1024)
 def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
     """The content words of a claim and their bits: each as its terms, a Chinese run as its bigrams."""
@@ -191,17 +204,27 @@ class _Answer(NamedTuple):
                 return True
         return False
 
-    def strange_figure(self, claim: str) -> bool:
-        """Whether a figure neither stands in what was offered or asked nor counts what the answer lists."""
-        values = {*_read_all((*self.offered, self.question)).values, *map(float, range(self.listed + 1))}
-        return not all(figure.stands_in(values) for figure in figures_in(claim))
+    def strange_figure(self, claim: str, evidence: Sequence[str]) -> bool:
+        """Whether a figure neither stands in what was offered or asked nor follows from figures that do."""
+        values = _read_all((*self.offered, self.question)).values
+        strange = [figure for figure in figures_in(claim) if not figure.stands_in(values)]
+        if not strange:
+            return False
+        # Operands: those of the sentence of each passage that is nearest to the claim.
+        wanted = _read(f"{claim} {self.question}").terms
+        nearest = [max(part, key=lambda row: len(row[0] & wanted)) for text in evidence if (part := _computable(text))]
+        pool = list(dict.fromkeys(number for _, numbers in nearest for number in numbers))[:_OPERANDS]
+        results = [*map(float, range(self.listed + 1)), sum(pool)]
+        for a, b in permutations(pool, 2):
+            results += (a + b, a - b, a * b, *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()))
+        return not all(figure.stands_in(results) for figure in strange)
 
     def judge(self, claim: str, cited: tuple[str, ...]) -> tuple[bool | None, float]:
         """The flag and its score."""
         evidence = _read_all(cited or self.offered)
         share, missing = _coverage(claim, evidence)
         score = weighed(share, len(cited))
-        if self.strange_figure(claim) or (not self.foreign and self.strange_name(claim)):
+        if self.strange_figure(claim, cited or self.offered) or (not self.foreign and self.strange_name(claim)):
             return False, score * _AGAINST
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked
             return (True if cited and _coverage(self.question, evidence)[0] >= _SUPPORTED else None), score

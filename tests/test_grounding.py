@@ -132,6 +132,8 @@ SAID = (
     "In most people gallstones cause no symptoms at all, and so they do not need treatment [3].",
     "The gallbladder is removed by surgeons when painful attacks return [3].",
     "The Velm ferry was owned by Hesper Line, a company from Dorrin.",
+    "Mira Tolland lived for 57 years [1].",
+    "Together that makes 365 passengers and carriages [2].",
 )
 NOT_SAID = (
     "The bridge runs for 14 km [1].",
@@ -202,6 +204,7 @@ def test_what_stands_there_word_for_word_is_never_called_unsupported(path: Path)
         "The reasons are as follows:",
         "Yes.",
         "## Zorblax Quemby",
+        "The bridge opened the year the ferry stopped, 53 years after the ferry began.",
     ],
 )
 def test_a_translation_and_talk_about_the_answer_are_never_called_unsupported(text: str) -> None:

@@ -113,6 +113,24 @@ def _amount(match: re.Match[str], start: int, end: int) -> Amount:
     return Amount(start, end, -number if negative else number, scale, unit, len(digits.partition(".")[2]))
 
 
+# --- figures of sentences --------------------------------------------------------------------------------------------
+
+_DATE = re.compile(
+    rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}\b\.?(?:,?\s+\d{{4}}\b)?|"
+    rf"\b{MONTH}\b\.?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}\b|"
+    r"\b\d{4}-\d{2}-\d{2}\b|\d{3,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|\d{1,2}月\d{1,2}[日号]",
+    re.I,
+)
+
+
+def numbers_in(text: str) -> list[float]:
+    """What the figures and number words of a text amount to; of a date the year, where it has one."""
+    years = [float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]]
+    rest = _DATE.sub(" ", text).replace("–", " ")  # no minus, but "from … to"
+    words = [float(NUMBER_WORDS[word]) for word in re.findall(r"[a-z]+", rest.lower()) if word in NUMBER_WORDS]
+    return [*years, *(amount.number for amount in amounts_in(rest)), *words]
+
+
 # --- figures to compare ----------------------------------------------------------------------------------------------
 
 _ANY_FIGURE = re.compile(
