@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument, TooLittle
@@ -155,7 +155,7 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
     return data
 
 
-def _read_in_blocks(stream: IO[bytes], most: int) -> bytes:
+def _read_in_blocks(stream: io.BufferedIOBase, most: int) -> bytes:
     """At most so many bytes; `read(most)` would take the memory for all of them before it reads one."""
     data = bytearray()
     while len(data) < most and (block := stream.read(min(_BLOCK, most - len(data)))):
