@@ -63,7 +63,7 @@ def planted(size: int) -> Graph:
 def measured(entities: Sequence[Entity], relations: Sequence[Relation], algorithm: str) -> dict[str, Cell]:
     """The figures of one algorithm."""
     started = time.process_time()
-    found = detect(entities, relations, algorithm=algorithm)
+    found = detect([entity.id for entity in entities], relations, algorithm=algorithm)
     seconds = time.process_time() - started
     scores = quality(found, relations, algorithm)
     figures = {} if scores is None else scores.model_dump(exclude={"algorithm"})

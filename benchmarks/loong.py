@@ -57,6 +57,8 @@ def loong(run: Run) -> None:
     """
     options = run.options
     questions = questions_in(options.data)[: run.limit]
+    said = [is_right(question, (), question.answers[0]) for question in questions]
+    run.table("the gold answers by the rule, as bare text", {"all": {"questions": len(said), "right": share(said)}})
     folder = run.workspace("loong")
     wanted = {name for question in questions for name in question.gold_documents}
     reports = [row for row in read_rows(run.file(DOCUMENTS)) if options.keep or row["id"] in wanted]
@@ -71,6 +73,7 @@ def loong(run: Run) -> None:
             cost = {
                 "seconds": share([result.wall for result in results]),
                 "CPU s": share([result.cpu for result in results]),
+                "excerpts": share([result.answer.trace.answered_by == "excerpts" for result in results]),
                 "calls": share([usage.calls for usage in usages]),
                 "tokens": share([usage.input_tokens + usage.output_tokens for usage in usages]),
             }

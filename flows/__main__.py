@@ -49,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Ending:
-    """Ends the process without the last checks of extension modules, where Prefect is loaded.
+    """Ends the process without the last checks of extension modules.
 
-    Prefect keeps threads and modules to the very end, and DuckDB's binding then reports every object of its own as
-    leaked. To be made before Prefect is imported: the handlers that it registers later, which stop its temporary
-    server, run first.
+    Prefect, and answers that were broken off, keep threads and modules to the very end, and DuckDB's binding then
+    reports every object of its own as leaked. To be made before Prefect is imported: the handlers that it registers
+    later, which stop its temporary server, run first.
     """
 
     def __init__(self) -> None:
@@ -61,8 +61,6 @@ class _Ending:
         atexit.register(self._leave)
 
     def _leave(self) -> None:
-        if "prefect" not in sys.modules:
-            return
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(self.code)

@@ -10,19 +10,21 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flows.operations.systems import ANY_ANSWER_TOKENS, OpenSystem, any_answer, open_systems, system_of
-from flows.runtime import Progress, Runtime, open_runtime, silent, usage_of, with_budget
+from flows.operations.systems import OpenSystem, open_systems, system_of
+from flows.runtime import ASKING, Progress, Runtime, open_runtime, silent, usage_of, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
-from prompts.engine.models import Role
+from prompts.engine.models import Models, Role
+from prompts.engine.spending import Meter
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError
 from storage.evaluation_records import (
@@ -37,8 +39,8 @@ from storage.evaluation_records import (
     SystemForecast,
     Verdict,
 )
-from storage.records import content_id
-from storage.run_records import NO_BUDGET, Budget, StepUsage
+from storage.records import content_id, utc_now
+from storage.run_records import NO_BUDGET, Budget
 from tasks.evaluate.compare import (
     Values,
     costs,
@@ -52,7 +54,7 @@ from tasks.evaluate.compare import (
 )
 from tasks.evaluate.gate import check_gate, in_words, read_gate
 from tasks.evaluate.judge import judged_pairs, judged_points, reliability, require_judge
-from tasks.evaluate.measures import MEASURES, Measure, measures_named, plain_answer
+from tasks.evaluate.measures import MEASURES, Measure, measures_named
 from tasks.question_sets.load import load_set
 from tasks.step import gather_or_cancel, step, unrecorded
 
@@ -64,9 +66,9 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE = 16  # questions, of all systems together
 MOST_DIFFERENT = 10
-REHEARSED = 5  # questions of a system in a forecast
+SAMPLED = 5  # questions of a system that a forecast is measured on
 # Asked by questions, and by their judge.
-ASKING: tuple[Role, ...] = ("rewrite", "classify", "filter", "route", "structurize", "decompose", "answer", "judge")
+JUDGED: tuple[Role, ...] = (*ASKING, "judge")
 # Shown where no measures are named: those of them that the set has what is needed for.
 USUAL = (
     "exact_match", "f1", "answer_in_text", "values_f1", "recall@8", "all_gold@8", "citation_recall",
@@ -108,7 +110,7 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it. Raises UsageError,
     SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
-    runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, ASKING)
+    runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED)
     plan = await plan_of(systems, questions, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
     ending = ending or Ending()
     ending.check()
@@ -207,37 +209,40 @@ def _measures_for(questions: Sequence[EvaluationQuestion], names: Sequence[str])
 
 async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[EvaluationReport, EvaluationResult]:
     """The evaluation, stored in the runtime's workspace."""
-    started, begun = time.monotonic(), _now()
-    judge = Judge(runtime.models)
-    _require_judges(plan, judge)
-    running = runtime.workspace.database.running_answers
-    with open_systems(plan.systems, runtime) as systems:
-        key, asked = key_of(plan, systems), tuple(row.system for row in systems)
-        stored = await asyncio.to_thread(running.get, key)
-        work = AnsweringWork(plan, key, {(row.system, row.question): row for row in stored}, runtime)
-        try:
-            answered = await gather_or_cancel(_coroutine(answer_questions(system, work)) for system in systems)
-            answers = tuple(answer for own in answered for answer in own)
-            scores = await score(answers, plan)
-            if any("judge" in measure.needs for measure in plan.measures):
-                scores += tuple(await judged_points(plan.questions, answers, Grade(runtime.models)))
-            verdicts = await _verdicts(answered, plan, judge)
-        except BudgetSpent as end:
-            raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
+    started, begun = time.monotonic(), utc_now()
+    _require_judge(plan, runtime.models)
+    with open_systems(plan.systems, runtime) as systems, _budget_told():
+        work = AnsweringWork(plan, key_of(plan, systems), runtime)
+        asked, answered = tuple(row.system for row in systems), await _answered(systems, work)
+        answers = tuple(answer for own in answered for answer in own)
+        scores = await score(answers, plan)
+        points, verdicts = await _judged(answered, plan, runtime.models)
     evaluation = Evaluation(
-        name=plan.name, key=key, started=begun, finished=_now(), systems=asked, questions=plan.questions,
+        name=plan.name, key=work.key, started=begun, finished=utc_now(), systems=asked, questions=plan.questions,
         measures=tuple(measure.name for measure in plan.measures),
     )  # fmt: skip
-    result = EvaluationResult(evaluation=evaluation, answers=answers, scores=scores, verdicts=verdicts)
+    result = EvaluationResult(evaluation=evaluation, answers=answers, scores=(*scores, *points), verdicts=verdicts)
     result = await publish_result(result, runtime)
-    await asyncio.to_thread(running.remove, key)
+    await asyncio.to_thread(runtime.workspace.database.running_answers.remove, work.key)
     report = await compare(result)
-    return report.model_copy(update={"reused": len(stored), "seconds": time.monotonic() - started}), result
+    return report.model_copy(update={"reused": len(work.stored), "seconds": time.monotonic() - started}), result
 
 
-def _require_judges(plan: EvaluationPlan, judge: Judge) -> None:
+@contextmanager
+def _budget_told() -> Iterator[None]:
+    try:
+        yield
+    except BudgetSpent as end:
+        raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
+
+
+def _is_graded(plan: EvaluationPlan) -> bool:
+    return any("judge" in measure.needs for measure in plan.measures)
+
+
+def _require_judge(plan: EvaluationPlan, models: Models) -> None:
     judged = [measure.name for measure in plan.measures if "judge" in measure.needs]
-    require_judge([*judged, *plan.criteria], judge)
+    require_judge([*judged, *plan.criteria], Judge(models))
 
 
 def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
@@ -246,16 +251,16 @@ def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
     return content_id("evl", *(f"{row.system.name} {row.identity}" for row in systems), *questions)
 
 
-async def _verdicts(
-    answered: Sequence[Sequence[EvaluatedAnswer]], plan: EvaluationPlan, judge: Judge
-) -> tuple[Verdict, ...]:
-    """The judge's verdicts on every two systems by the plan's criteria."""
-    if not plan.criteria:
-        return ()
-    pairs = (
-        judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats) for pair in combinations(answered, 2)
-    )
-    return tuple(verdict for verdicts in await gather_or_cancel(map(_coroutine, pairs)) for verdict in verdicts)
+async def _judged(
+    answered: Sequence[Sequence[EvaluatedAnswer]], plan: EvaluationPlan, models: Models
+) -> tuple[Sequence[Score], tuple[Verdict, ...]]:
+    """The points of those measures that a judge gives, and its verdicts on every two systems by the plan's criteria."""
+    answers = [answer for own in answered for answer in own]
+    points = await judged_points(plan.questions, answers, Grade(models)) if _is_graded(plan) else ()
+    pairs = combinations(answered, 2) if plan.criteria else ()
+    judge = Judge(models)
+    works = (judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats) for pair in pairs)
+    return points, tuple(row for verdicts in await gather_or_cancel(map(_coroutine, works)) for row in verdicts)
 
 
 async def _coroutine(work: Awaitable[T]) -> T:
@@ -266,24 +271,28 @@ async def _coroutine(work: Awaitable[T]) -> T:
 
 
 class AnsweringWork:
-    """What the systems of an evaluation share while they answer: the plan, what was answered before, and where answers
-    go. A plain class: Prefect would walk through the fields of a record."""
+    """What the systems of an evaluation share while they answer: the plan, what was answered before under its key, and
+    where answers go. A plain class: Prefect would walk through the fields of a record."""
 
-    def __init__(
-        self, plan: EvaluationPlan, key: str, stored: Mapping[tuple[str, str], EvaluatedAnswer], runtime: Runtime
-    ) -> None:
+    def __init__(self, plan: EvaluationPlan, key: str, runtime: Runtime) -> None:
         self.plan = plan
-        self.stored = stored
-        self._key = key
+        self.key = key
         self._runtime = runtime
-        self._done, self._total = len(stored), len(plan.systems) * len(plan.questions)
+        known = runtime.workspace.database.running_answers.get(key)
+        self.stored = {(row.system, row.question): row for row in known}
+        self._done, self._total = len(known), len(plan.systems) * len(plan.questions)
 
     async def keep(self, answer: EvaluatedAnswer) -> None:
         """Store an answer; one that failed is asked again by the next run."""
         if answer.answer is not None:
-            await asyncio.to_thread(self._runtime.workspace.database.running_answers.put, self._key, answer)
+            await asyncio.to_thread(self._runtime.workspace.database.running_answers.put, self.key, answer)
         self._done += 1
         self._runtime.progress("answer", self._done, self._total)
+
+
+async def _answered(systems: Sequence[OpenSystem], work: AnsweringWork) -> list[list[EvaluatedAnswer]]:
+    """All answers of each system, side by side."""
+    return await gather_or_cancel(_coroutine(answer_questions(system, work)) for system in systems)
 
 
 @step("answer-questions", asks_model=True)
@@ -370,69 +379,40 @@ def _is_unspent(measure: str, values: Values) -> bool:
     return spent and not any(value for own in values[measure].values() for value in own.values())
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 # --- forecast --------------------------------------------------------------------------------------------------------
 
 
 async def forecast_evaluation(plan: EvaluationPlan, runtime: Runtime) -> EvaluationForecast:
-    """What the evaluation would take: a few questions of each system are rehearsed with a stand-in for every model, and
-    counted up to those that are not answered yet, or judged. Nothing is sent and nothing is stored."""
-    judge, grade = Judge(runtime.models.rehearsed(any_answer)), Grade(runtime.models.rehearsed(any_answer))
-    _require_judges(plan, judge)
-    with open_systems(plan.systems, runtime) as systems:
-        stored = runtime.workspace.database.running_answers.get(key_of(plan, systems))
-    answered = {(row.system, row.question) for row in stored}
-    rows = []
-    with open_systems(plan.systems, runtime, rehearse=any_answer) as systems:
-        for system in systems:
-            left = [row for row in plan.questions if (system.system.name, row.id) not in answered]
-            rows.append(await _forecast_system(system, left))
-    judging = await _forecast_judging(plan, judge, grade)
-    total = dict(summed([*rows, judging]))
-    return EvaluationForecast(systems=tuple(rows), judging=judging, sample=REHEARSED, **total)
+    """What the rest of the evaluation would take, as a few of its questions took that are asked and judged now: counted
+    up to those that are not answered then. Their answers are kept: the evaluation does not ask them again.
+
+    Raises what an evaluation raises; UsageError where a system answers none of them.
+    """
+    _require_judge(plan, runtime.models)
+    few = replace(plan, questions=plan.questions[:: max(1, len(plan.questions) // SAMPLED)][:SAMPLED])
+    models = runtime.models.metered(Meter())
+    with open_systems(plan.systems, runtime) as systems, _budget_told():
+        work = AnsweringWork(few, key_of(plan, systems), runtime)
+        answered = await _answered(systems, work)
+        await _judged(answered, few, models)
+    known = Counter(row.system for row in runtime.workspace.database.running_answers.get(work.key))
+    rows = [_forecast_of(answers, len(plan.questions) - known[answers[0].system], plan) for answers in answered]
+    left = len(plan.questions) - len(few.questions)
+    judging = summed([usage_of(models.meter, 0.0)], left / len(few.questions))
+    return EvaluationForecast(
+        systems=tuple(rows), judging=judging, sample=len(few.questions), **dict(summed([*rows, judging]))
+    )
 
 
-def _sample(questions: Sequence[EvaluationQuestion]) -> Sequence[EvaluationQuestion]:
-    return questions[:: max(1, len(questions) // REHEARSED)][:REHEARSED]
-
-
-async def _forecast_system(system: OpenSystem, left: Sequence[EvaluationQuestion]) -> SystemForecast:
-    used: list[StepUsage] = []
-    answers, problem = 0, None
-    for question in _sample(left) if system.system.recorded is None else ():
-        try:
-            answer = await system.answer(question)
-        except (TrellisError, EngineError) as error:
-            problem = error  # a stand-in's answer may not do for every step: the other questions say enough
-            continue
-        answers += 1
-        used += [answer.usage, *(StepUsage(**asdict(spent)) for spent in system.unrehearsed(answer))]
-    if problem is not None and not used:
-        raise problem
-    total = summed(used, len(left) / answers if answers else 0.0)
-    return SystemForecast(system=system.system.name, questions=len(left), **dict(total))
-
-
-async def _forecast_judging(plan: EvaluationPlan, judge: Judge, grade: Grade) -> StepUsage:
-    """What judging takes, of answers as long as a stand-in's; judged before or not."""
-    questions, text = _sample(plan.questions), "word " * ANY_ANSWER_TOKENS
-    answered = [
-        [
-            EvaluatedAnswer(system=system.name, question=row.id, answer=plain_answer(row.question, text + system.name))
-            for row in questions
-        ]
-        for system in plan.systems
-    ]
-    if plan.criteria:
-        for pair in combinations(answered, 2):
-            await judged_pairs(questions, pair, judge, plan.criteria, plan.repeats)
-    if any("judge" in measure.needs for measure in plan.measures):
-        await judged_points(questions, [answer for own in answered for answer in own], grade)
-    used = [usage_of(step.models.meter, 0.0) for step in (judge, grade)]
-    return summed(used, len(plan.questions) / len(questions))
+def _forecast_of(answers: Sequence[EvaluatedAnswer], left: int, plan: EvaluationPlan) -> SystemForecast:
+    """What the questions that are left take of a system that has given these answers; recorded ones take nothing."""
+    name = answers[0].system
+    used = [row.answer.usage for row in answers if row.answer is not None]
+    if not used:
+        raise UsageError(f"{name} answered none of {len(answers)} questions: {answers[0].error}.", "Mend that first.")
+    recorded = any(system.name == name and system.recorded is not None for system in plan.systems)
+    total = summed(used, 0.0 if recorded else left / len(used))
+    return SystemForecast(system=name, questions=left, **dict(total))
 
 
 def __getattr__(name: str) -> Any:

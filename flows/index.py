@@ -106,7 +106,7 @@ async def derive(
     communities = await find_communities(graph, staging, runtime)
     await report_communities(graph, communities, staging, runtime)
     store_resolution(staging, graph, before)
-    await embed_graph(staging, runtime)
+    await embed_graph(graph.touched, staging, runtime)
     staging.meta.replace_usage(usage_rows(runtime.models.meter))
 
 

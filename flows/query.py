@@ -60,7 +60,7 @@ async def respond(asked: Resources, mode: Mode) -> Response:
         answered = await written(asked, result)
         if recall.does(answered.fallback):
             return Response(mode, result, answered, recall)
-        recall = recall.passed_over()  # it does not do for the question in these words: the documents are searched
+        recall = recall.passed_over()  # memory does not answer this wording: the documents are searched
         asked.withdraw_draft()
     found = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
     reranked = await search.reranked(question.text, found, search.depth)  # rerank, where a model is set for it
@@ -144,7 +144,7 @@ ask = waiting(aask)
 
 
 def __getattr__(name: str) -> Any:
-    """The Prefect flow `query`: Prefect takes a second to load, so only who asks for it waits."""
+    """The Prefect flow `query`, loaded when it is first used: Prefect takes a second to load."""
     if name == "query":
         from flows.orchestration.recorded_flows import query
 

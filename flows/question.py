@@ -60,7 +60,8 @@ LONGEST = 8_000  # characters of a question; an article of a newspaper has as ma
 LONGEST_HISTORY = 200_000  # of the turns before it together
 CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
 NOT_RECALLED = Recall(decisions=(), chunks=())
-# Forms of questions that a part of the documents answers; what reads widely has no use for what answered it once.
+# Forms of questions that a part of the documents answers: only these use memory. A question about many documents gains
+# nothing from the few passages that answered it before.
 RECALLED = frozenset({"fact", "list", "yesno"})
 
 
@@ -75,7 +76,8 @@ class AskOptions:
     says in words what form the answer shall have ("a list", "in German").
 
     `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
-    itself has other markers.
+    itself has other markers. `meter` is the ledger in which the calls of models are entered as they are answered; None
+    is one of the question's own.
 
     Raises SettingsError for a mode that this version does not have.
     """
@@ -91,6 +93,7 @@ class AskOptions:
     level: int | None = None
     effort: Effort | None = None
     response: str = ""
+    meter: Meter | None = None
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -132,8 +135,8 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that stands on its own, read by the words and names of a generation; `wording` is the question as who
-    answers it reads it, `ambiguous` what its rewriting left open."""
+    """A question that stands on its own, read by the words and names of a generation; `wording` is the question
+    as the answer step reads it, `ambiguous` what its rewriting left open."""
 
     wording: str
     queries: Sequence[str]
@@ -168,7 +171,7 @@ class Question:
 
     @property
     def unlinked(self) -> tuple[str, ...]:
-        """What the question names and the graph does not know."""
+        """Names in the question that no entity of the graph has."""
         return tuple(self.index.names.unlinked(self.text, self.links))
 
     @property
@@ -324,7 +327,7 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     """
     check_question(text, options.history)
     options, runtime, settings = restricted(options, session), session.runtime, session.runtime.settings
-    models = replace(runtime.query_models, meter=Meter(), policy=settings.policy(options.effort))
+    models = replace(runtime.query_models, meter=options.meter or Meter(), policy=settings.policy(options.effort))
     rewriting = await rewrite(text, options.history, Rewrite(models))
     question = Question(rewriting.question, rewriting.queries, options, session.index, rewriting.ambiguities)
     embedder, policy = runtime.embedder.metered(models.meter), models.policy

@@ -255,6 +255,21 @@ def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> C
 
 # The roles of an index run.
 INDEXING: tuple[Role, ...] = ("extract", "resolve", "summarize", "report")
+# Those of a question.
+ASKING: tuple[Role, ...] = ("rewrite", "classify", "filter", "route", "structurize", "decompose", "answer")
+
+
+def check_prices(runtime: Runtime, roles: Sequence[Role], instead: str) -> None:
+    """Raises UsageError where nobody has told the price of a model of these roles, or of the embedding's; `instead` is
+    what limits tokens."""
+    unpriced, embedder = runtime.models.unpriced(roles), runtime.embedder
+    if isinstance(embedder, ApiEmbedder) and embedder.unpriced:
+        unpriced.append(embedder.name)
+    if unpriced:
+        raise UsageError(
+            f"A budget in US dollars cannot be kept: nobody has told the price of {', '.join(unpriced)}.",
+            f"Give a budget in tokens ({instead}), or use models with a list price.",
+        )
 
 
 def with_budget(runtime: Runtime, budget: Budget, roles: Sequence[Role] = INDEXING) -> Runtime:
@@ -269,16 +284,9 @@ def with_budget(runtime: Runtime, budget: Budget, roles: Sequence[Role] = INDEXI
             f"A budget cannot be kept by the runner {runtime.settings.runner!r}: its processes count apart.",
             "Use the runner `local` (TRELLIS_RUNNER), or leave the budget out.",
         )
-    embedder = runtime.embedder
     if budget.usd is not None:
-        unpriced = runtime.models.unpriced(roles)
-        if isinstance(embedder, ApiEmbedder) and embedder.unpriced:
-            unpriced.append(embedder.name)
-        if unpriced:
-            raise UsageError(
-                f"A budget in US dollars cannot be kept: nobody has told the price of {', '.join(unpriced)}.",
-                "Give a budget in tokens (--budget-tokens), or use models with a list price.",
-            )
+        check_prices(runtime, roles, "--budget-tokens")
+    embedder = runtime.embedder
     spend_budget = SpendBudget(budget.tokens, budget.usd)
     if isinstance(embedder, ApiEmbedder):
         embedder = embedder.within(spend_budget)

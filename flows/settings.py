@@ -76,6 +76,11 @@ class ServiceSettings(BaseModel):
     tokens_a_day: int | None = Field(
         default=None, ge=1, description="Tokens that models may take for the questions of one key in a day (UTC)."
     )
+    usd_a_day: float | None = Field(
+        default=None, gt=0,
+        description="US dollars that models may take for the questions of one key in a day (UTC), where all their "
+        "prices are known.",
+    )  # fmt: skip
     at_once: int = Field(default=16, ge=1, description="Questions that are answered at once; others wait.")
     upload_bytes: int = Field(default=100_000_000, ge=1, description="The largest file that may be uploaded.")
     origins: tuple[str, ...] = Field(

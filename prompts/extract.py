@@ -1,4 +1,4 @@
-"""Which entities does a passage name, which relations between them does it state, and what does it claim of them?
+"""Extraction: the entities that a passage names, the relations that it states between them, its claims about them.
 
 Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what was missed),
 LightRAG's `Recog`. Offline: capitalised or noun-run names, and relations typed by the words that connect two names, or

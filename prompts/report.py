@@ -1,6 +1,6 @@
-"""What a community of entities is about: title, summary, rating, and findings tied to statements (GraphRAG 2.5).
+"""Community reports: title, summary, rating, and findings that cite statements (GraphRAG 2.5).
 
-A model is spared where there are so few statements that it could only repeat them: they are quoted.
+No model is called where there are so few statements that it could only repeat them: they are quoted.
 """
 
 import math
@@ -68,7 +68,7 @@ class WriteReports(TailoredStep):
     own_language = "the statements' language"
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
-        """The report that needs no model; None where one is to be asked."""
+        """The report that needs no model; None where a model has to write it."""
         if self.is_offline:
             return report_offline(entities, statements)
         few = self.sparing and len(statements) <= FEW_STATEMENTS
@@ -84,7 +84,7 @@ class WriteReports(TailoredStep):
         return report
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """A finding that cites no statement that was given is told once."""
+        """Raises Doubtful for a finding that cites none of the given statements; the model is then asked once more."""
         known = {int(match[1]) for statement in inputs["statements"] if (match := _NUMBER.match(statement))}
         findings = outputs["report"].findings
         strays = [finding.summary[:60] for finding in findings if not known & set(finding.statements)]

@@ -5,10 +5,8 @@ working. It holds no vector index (that is built anew from the databases) and no
 archive nothing is believed: only files of these names are taken, and only whole databases with our tables alone.
 """
 
-import bz2
 import gzip
 import logging
-import lzma
 import os
 import re
 import shutil
@@ -17,7 +15,7 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,14 +36,10 @@ _KINDS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
 _OURS = re.compile(
     r"CURRENT|side\.sqlite|evaluations\.duckdb|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
 )
-_PACKED: dict[bytes, Callable[[Path, str], object]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\0": lzma.open,
-}
+_GZIP = b"\x1f\x8b"
 _LIST = "archive.json"  # which archives of earlier versions begin with
-# How the readers of tar and of each compression say that a file is not as it should be.
-_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+# How the readers of tar and of gzip say that a file is not as it should be.
+_UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
 _NO_DATABASE = (
     "Move side.sqlite out of the workspace, or put an earlier copy of it there: without it memory, kept answers and "
     "vectors, watched questions and the history of runs are lost, and nothing of what is indexed."
@@ -245,9 +239,8 @@ class _Unpacked:
 def _stream(file: Path) -> IO[bytes]:
     """The file as it is packed, unpacked while it is read; by its first bytes, since a name may say anything."""
     with file.open("rb") as stream:
-        head = stream.read(6)
-    unpacked = next((opened for sign, opened in _PACKED.items() if head.startswith(sign)), Path.open)
-    return cast("IO[bytes]", unpacked(file, "rb"))
+        packed = stream.read(len(_GZIP)) == _GZIP
+    return cast("IO[bytes]", gzip.open(file) if packed else file.open("rb"))
 
 
 def _report(file: Path, packed: Path, pointer: Pointer, numbers: list[int]) -> ArchiveReport:

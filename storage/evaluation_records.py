@@ -240,15 +240,15 @@ class EvaluationReport(Record):
 
 class SystemForecast(StepUsage):
     """What a system's answers would take, embedding and reranking included: those of `questions` that are not answered
-    yet. `cached_calls` cost nothing."""
+    yet."""
 
     system: str
     questions: int
 
 
 class EvaluationForecast(StepUsage):
-    """What an evaluation would take in sum, estimated from a rehearsal of `sample` questions of each system, and what
-    of that judging the answers would."""
+    """What the rest of an evaluation would take in sum, as `sample` questions of each system took, and what of that
+    judging the answers would."""
 
     systems: tuple[SystemForecast, ...]
     judging: StepUsage

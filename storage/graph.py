@@ -12,7 +12,18 @@ from typing import Literal
 
 from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, selection, sparse_counts
 from storage.errors import UsageError
-from storage.graph_records import Alias, Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
+from storage.graph_records import (
+    Alias,
+    Claim,
+    Community,
+    Entity,
+    Finding,
+    Occurrence,
+    Relation,
+    Report,
+    TextSpan,
+    WeightedEdge,
+)
 from storage.records import Record
 
 OccurrenceKind = Literal["entity", "relation"]
@@ -38,6 +49,10 @@ class GraphStore(Store):
         """By id; ids that are not there are left out."""
         return self._db.select(Entity, "entities", "id", selection("id", ids))
 
+    def entity_ids(self) -> list[str]:
+        """Of all entities, sorted."""
+        return self._db.strings("SELECT id FROM entities ORDER BY id")
+
     def aliases(self, entities: Collection[str] | None = None) -> list[Alias]:
         """By entity and name."""
         return self._db.select(Alias, "aliases", "entity, name, reason", selection("entity", entities))
@@ -46,9 +61,14 @@ class GraphStore(Store):
         """By id; ids that are not there are left out."""
         return self._db.select(Relation, "relations", "id", selection("id", ids))
 
-    def relations_at(self, entities: Collection[str]) -> list[Relation]:
-        """The relations that start or end at one of these entities, by id."""
+    def relations_at(self, entities: Collection[str] | None) -> list[Relation]:
+        """The relations that start or end at one of these entities (None: all), by id."""
         return self._db.select(Relation, "relations", "id", selection("source, target", entities))
+
+    def edges(self) -> list[WeightedEdge]:
+        """Ends and weight of all relations, in the order of their ids."""
+        rows = self._db.rows("SELECT source, target, weight FROM relations ORDER BY id")
+        return [WeightedEdge._make(row) for row in rows]
 
     def claims(self, entities: Collection[str] | None = None) -> list[Claim]:
         """By id; those whose subject or object is one of the entities (None: all)."""
@@ -170,8 +190,11 @@ class CommunityStore(Store):
     def _communities(self, where: Selection) -> list[Community]:
         return self._db.select(Community, "communities", "level, id", where)
 
-    def replace_communities(self, communities: Sequence[Community], reports: Sequence[Report]) -> None:
-        """These in place of those that there are, with their reports, in one transaction."""
+    def replace_communities(
+        self, communities: Sequence[Community], reports: Sequence[Report], earlier: Collection[str] | None = None
+    ) -> None:
+        """These with their reports in place of the communities with the ids of `earlier` (None: of all), in one
+        transaction."""
         findings = [
             _StoredFinding(
                 community=report.community, ordinal=ordinal, summary=finding.summary, explanation=finding.explanation,
@@ -183,7 +206,7 @@ class CommunityStore(Store):
         ]  # fmt: skip
         with self._db.transaction():
             for table in ("communities", "reports", "findings"):
-                self._db.delete(table, "id" if table == "communities" else "community", None)
+                self._db.delete(table, "id" if table == "communities" else "community", earlier)
             self._db.insert_records("communities", communities, ("id", "level", "parent", "members"))
             self._db.insert_records("reports", reports, _REPORT.split(", "))
             self._db.insert_records("findings", findings, tuple(_StoredFinding.model_fields))
@@ -192,7 +215,10 @@ class CommunityStore(Store):
 def _finding(rows: Sequence[_StoredFinding]) -> Finding:
     first = rows[0]
     more = tuple(TextSpan(document=row.document, start=row.start, end=row.end) for row in rows[1:])
-    return Finding(**first.model_dump(exclude={"community", "ordinal"}), more=more)
+    return Finding(
+        summary=first.summary, explanation=first.explanation, document=first.document, start=first.start,
+        end=first.end, more=more,
+    )  # fmt: skip
 
 
 # --- edits by hand ---------------------------------------------------------------------------------------------------

@@ -99,6 +99,14 @@ class Relation(Record):
     keys: tuple[str, ...] = ()
 
 
+class WeightedEdge(NamedTuple):
+    """What communities need of a relation."""
+
+    source: str
+    target: str
+    weight: float
+
+
 class Claim(Record):
     """A claim about an entity; `subject` and `object` are entities, all else is as its `ClaimMention` has it."""
 

@@ -19,7 +19,6 @@ import fcntl
 import os
 import shutil
 import socket
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +26,7 @@ from pydantic import Field, ValidationError
 
 from storage.errors import WorkspaceLocked
 from storage.faults import faults_told
-from storage.records import Record
+from storage.records import Record, utc_now
 
 DATABASE = "generation.duckdb"
 MANIFEST = "manifest.json"
@@ -204,7 +203,7 @@ class WriterLock(_Lock):
             super().__init__(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            now = datetime.now(UTC).isoformat(timespec="seconds")
+            now = utc_now()
             holder = _Holder(pid=os.getpid(), host=socket.gethostname(), since=now)
             with faults_told(path):
                 os.ftruncate(self._descriptor, 0)

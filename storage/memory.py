@@ -1,4 +1,4 @@
-"""What has been answered before, from which evidence (ERM4's memory: titles and their contents).
+"""Memory of answered questions and the evidence of their answers (ERM4: titles and their contents).
 
 An entry is looked up by keys (`tasks.question_similarity.keys`), never by reading all of them: a question's cost does
 not grow with what is remembered.

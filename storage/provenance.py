@@ -1,6 +1,7 @@
-"""How a generation was made: settings, model use, extractions, failed work, what names meant, what was described.
+"""Stores how a generation was made: settings, model use, extractions, failed work, resolved names, descriptions.
 
-Resolutions and descriptions are kept so that the next run can tell what a change touches, and pays for nothing twice.
+Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call. Where
+an answer comes from is not here: citations are made in `tasks/sources.py`.
 """
 
 import json
@@ -111,8 +112,10 @@ class MetaStore(Store):
 
     def counts(self) -> dict[str, int]:
         """How many records of each kind there are; of communities the different groups of two entities or more."""
-        groups = self._db.number("SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1")
-        return {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED} | {"communities": groups}
+        counted = {table: f"SELECT count(*) FROM {table}" for table in _COUNTED}
+        counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
+        ((*counts,),) = self._db.rows(f"SELECT {', '.join(f'({sql})' for sql in counted.values())}")
+        return {table: int(str(count)) for table, count in zip(counted, counts, strict=True)}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():
@@ -129,9 +132,9 @@ class MetaStore(Store):
                 self._db.execute(f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 
 
-Place = tuple[str, str]  # a document and the key of a name in it
-Went = tuple[str, str]  # the key of the thing that is meant there, and why it is meant
-Verdict = tuple[bool, str]  # whether a pair is one thing, and why
+Place = tuple[str, str]  # a document, and the key of a name in it
+Went = tuple[str, str]  # the key of the entity that the name means there, and the reason
+Verdict = tuple[bool, str]  # whether two names mean the same entity, and the reason
 
 
 class ResolutionStore(Store):

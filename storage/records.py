@@ -6,6 +6,7 @@ Offsets (`start`, `end`) count code points in the stored text of a document, end
 """
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +16,11 @@ def content_id(prefix: str, *parts: str) -> str:
     """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts (kept apart by a separator)."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}_{digest[:16]}"
+
+
+def utc_now() -> str:
+    """The moment, in UTC and ISO form: how all records hold their times."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Record(BaseModel):

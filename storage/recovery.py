@@ -1,4 +1,7 @@
-"""Finds what is damaged in generations, the one that a run can go on from, and removes old generations."""
+"""Recovery after a crash or damage: finds the newest whole generation and makes it current; removes old generations.
+
+What a dead run has left in staging is removed by `storage.layout.Layout.clear_leftovers`.
+"""
 
 import logging
 import shutil

@@ -4,7 +4,6 @@ import logging
 import shutil
 from collections.abc import Collection
 from contextlib import AbstractContextManager, ExitStack, closing
-from datetime import UTC, datetime
 from typing import Self
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError, Too
 from storage.graph import CommunityStore, EditStore, GraphStore
 from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
 from storage.provenance import ExtractionStore, MetaStore, ResolutionStore
+from storage.records import utc_now
 from storage.recovery import remove_old
 from storage.vectors import StoredVectors, VectorStore, Window
 
@@ -118,7 +118,7 @@ class Staging(OpenGeneration):
         if afresh:
             Database.rewrite(self._folder / DATABASE)
         manifest = Manifest(
-            number=self.number, created=datetime.now(UTC).isoformat(timespec="seconds"), counts=counts,
+            number=self.number, created=utc_now(), counts=counts,
             forgotten=forgotten, retired=tuple(sorted({*pointer.retired, *retire}.intersection(layout.folders()))),
             database_bytes=(self._folder / DATABASE).stat().st_size
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """Answer: written from sources, its markers bound to quotes of documents, its sentences flagged by their grounding.
 
-What a model wrote reaches the user word for word. Its markers get new numbers; one that names no source is taken out
-and told. Only the setting `strict` withholds what nothing supports.
+What a model wrote reaches the user word for word. Its markers get new numbers; one that names no source is removed
+and listed in `removed_markers`. Only the setting `strict` withholds what nothing supports.
 """
 
 import asyncio
@@ -146,7 +146,7 @@ def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answere
 
 
 def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, options: AnswerOptions) -> Answered:
-    """What needs no model, with its citations; how well it is supported its maker says."""
+    """The answer that needs no model, with its citations; its `fallback` says how well it is supported."""
     quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(evidence.sources, 1)}
     bound = bind(AnswerDraft(stated.text, quotes=quotes), evidence.sources, options.documents)
     grounding: tuple[Grounding, ...] = ()

@@ -18,13 +18,13 @@ import io
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import SettingsError
-from storage.graph_records import Community, Entity, Relation
+from storage.graph_records import Community, Relation, WeightedEdge
 from storage.records import Record, content_id
 from storage.run_records import CommunityQuality
 from tasks.step import step
@@ -36,13 +36,14 @@ MAX_LEVELS = 8
 LEIDEN = "leiden"
 # A graph is partitioned into lists of nodes.
 Partition = Callable[["igraph.Graph"], list[list[int]]]
+Edges = Sequence[Relation | WeightedEdge]
 _Path = tuple[str, ...]  # an entity's community at each level, from the coarsest on
 _SEED = 7
 # igraph draws from one random generator of the process, numpy and Python too.
 _RANDOM = threading.Lock()
 
 
-def _undirected(entities: Sequence[str], relations: Sequence[Relation]) -> "igraph.Graph":
+def _undirected(entities: Sequence[str], relations: Edges) -> "igraph.Graph":
     """The weighted undirected view: parallel and opposite relations add up."""
     import igraph
 
@@ -167,15 +168,13 @@ def _partition(graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any
 # --- the hierarchy ---------------------------------------------------------------------------------------------------
 
 
-def detect(
-    entities: Sequence[Entity], relations: Sequence[Relation], max_size: int = 12, algorithm: str = LEIDEN
-) -> list[Community]:
-    """The hierarchy as communities of every level, ordered by level and id.
+def detect(entities: Collection[str], relations: Edges, max_size: int = 12, algorithm: str = LEIDEN) -> list[Community]:
+    """The hierarchy of the entities with these ids, as communities of every level, ordered by level and id.
 
     `max_size` is the size above which a community is split at the next level; none of the last level is larger. For
     the `algorithm` of the coarsest level see `partition_by`.
     """
-    names = sorted(entity.id for entity in entities)
+    names = sorted(entities)
     if not names:
         return []
     whole = _undirected(names, relations)
@@ -221,9 +220,7 @@ def community_id(level: int, members: Sequence[str]) -> str:
     return content_id("com", str(level), *members)
 
 
-def quality(
-    communities: Sequence[Community], relations: Sequence[Relation], algorithm: str = LEIDEN
-) -> CommunityQuality | None:
+def quality(communities: Sequence[Community], relations: Edges, algorithm: str = LEIDEN) -> CommunityQuality | None:
     """How well the coarsest level parts the graph of all that has a relation, by the definitions of `cdlib.evaluation`;
     None where nothing has one."""
     import numpy as np
@@ -251,17 +248,17 @@ def quality(
 
 
 class Hierarchy(Record):
-    """The communities of every level, ordered by level and id; `was` tells which one each has been before a change."""
+    """The communities of every level, ordered by level and id; `before` are those of the last generation, `was` tells
+    which of them each has been."""
 
     communities: tuple[Community, ...]
+    before: tuple[Community, ...] = ()
     was: Mapping[str, str] = {}
     quality: CommunityQuality | None = None
 
 
-def follow(
-    earlier: Sequence[Community], entities: Sequence[Entity], relations: Sequence[Relation], max_size: int
-) -> Hierarchy:
-    """The earlier hierarchy, which is not empty, with the entities that there are now.
+def follow(earlier: Sequence[Community], entities: Collection[str], relations: Edges, max_size: int) -> Hierarchy:
+    """The earlier hierarchy, which is not empty, with the entities (ids) that there are now.
 
     Those that had nobody and have relations now are placed like new ones.
     """
@@ -269,7 +266,7 @@ def follow(
     for relation in relations:
         for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
             beside[end][other] += max(relation.weight, 1e-6)
-    present = {entity.id for entity in entities}
+    present = set(entities)
     levels = max(community.level for community in earlier) + 1
     placed: dict[str, _Path] = defaultdict(tuple)
     for community in sorted(earlier, key=lambda community: community.level):
@@ -304,7 +301,7 @@ def _heaviest(ties: Sequence[tuple[_Path, float]], levels: int) -> _Path:
     return path
 
 
-def _cut_to_size(placed: Mapping[str, _Path], relations: Sequence[Relation], max_size: int) -> dict[str, _Path]:
+def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -> dict[str, _Path]:
     """Communities of the last level in place of those that are too large."""
     leaves: dict[_Path, list[str]] = defaultdict(list)
     for entity, path in placed.items():
@@ -339,8 +336,8 @@ def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
 
 @step("detect-communities")
 async def detect_communities(
-    entities: Sequence[Entity],
-    relations: Sequence[Relation],
+    entities: Collection[str],
+    relations: Edges,
     max_size: int,
     algorithm: str,
     earlier: Sequence[Community] = (),

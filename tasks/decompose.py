@@ -40,7 +40,7 @@ class PartAnswer:
         return SubQuestion(question=self.question, answer=answer, evidence=evidence)
 
     def note(self, sources: Sequence[Source]) -> Note:
-        """The answer for who answers the whole question, its markers those of these sources."""
+        """The part's answer as a note for answering the whole question, its markers renumbered to these sources."""
         numbers = {
             citation.marker.strip("[]"): number_of(sources, citation.document, citation.start, citation.end)
             for citation in self.answered.citations
@@ -76,7 +76,7 @@ async def answer_parts(parts: Sequence[str], answer_part: AnswerPart) -> list[Pa
 
 
 def _short(part: PartAnswer) -> str:
-    """An answer as it stands in another question: its bare values, else its text; unanswered, the question."""
+    """An answer as it is filled into a later question: its bare values, else its text; unanswered, its question."""
     if part.answered.fallback == "abstained":
         return f"({part.question.rstrip('?？ ')})"
     return ", ".join(part.answered.values) or " ".join(_MARKER.sub("", part.answered.text).split())

@@ -353,18 +353,17 @@ def _finish(community: Community, written: ReportWritten, context: ReportContext
 
 def still_valid_reports(
     hierarchy: Hierarchy,
-    earlier: Sequence[Community],
     reports: Sequence[Report],
     lost: Collection[str],
     touched: Collection[str],
     limit: float,
 ) -> list[Report]:
-    """The reports on the `earlier` communities that stand, as reports of the communities that these have become.
+    """The reports that stand of those before the change, as reports of what their communities have become.
 
     `lost` are entities of which something has gone or changed, `touched` these and those that something was added to;
     `limit` is the share of a community's members that may be touched before its report is written anew.
     """
-    members = {community.id: community.members for community in earlier}
+    members = {community.id: community.members for community in hierarchy.before}
     written = {report.community: report for report in reports if report.inputs}
     valid = []
     for community in of_their_own(hierarchy.communities):

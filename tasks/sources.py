@@ -1,6 +1,7 @@
-"""Sources and evidence: the stretches of documents that an answer is written from, and their quotable units.
+"""Sources, citations and evidence: the passages that an answer is written from, their quotes and quotable units.
 
-A source is packed into a prompt's room and quoted with its exact place. A unit is a sentence, a table row, a step of a
+A source is packed into the tokens that a prompt has for it; a citation of it is checked against the stored document,
+character by character (`citation_of`). A unit is a sentence, a table row, a step of a
 list or a triple.
 """
 

@@ -84,7 +84,7 @@ class Recall(Record):
         return first or (bool(others) and all(others))
 
     def does(self, support: Fallback) -> bool:
-        """Whether an answer from memory is supported as well as the one was that memory comes from."""
+        """Whether an answer from memory is supported as well as the answer that memory was made from."""
         return _SUPPORT.index(support) <= _SUPPORT.index(self.support)
 
     def passed_over(self) -> "Recall":

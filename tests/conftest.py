@@ -143,3 +143,11 @@ def model_server(server_process: Server) -> Server:
     server_process.reset()
     server_process.settle(latency_ms=0, dimension=384)
     return server_process
+
+
+@pytest.fixture
+def scripted(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """That server as the model of every role."""
+    for name, value in (("", "openai/m"), ("_BASE_URL", model_server.base_url), ("_API_KEY", "made-up-key-4711")):
+        monkeypatch.setenv(f"TRELLIS_LM{name}", value)
+    return model_server

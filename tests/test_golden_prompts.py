@@ -1,4 +1,8 @@
-"""Each prompt as its model reads it. What is shown to it stands in golden/prompts.json, what it reads beside that."""
+"""Each prompt as its model reads it, beside what is filled into it (golden/prompts.json).
+
+An instruction file that several prompts share stands in full in the golden file of one of them; the others have
+`{its name}` in its place, so that a changed instruction is a changed golden file, not six.
+"""
 
 import json
 from pathlib import Path
@@ -6,20 +10,35 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.models import Models
-from prompts.engine.step import Step
+from prompts.engine.output_formats import unwrapped
+from prompts.engine.step import Step, instruction
 from prompts.registry import steps
 from prompts.structurize import Structurize
 
+INSTRUCTIONS = Path(__file__).parent.parent / "prompts" / "instructions"
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN = json.loads((GOLDEN / "prompts.json").read_text(encoding="utf-8"))
 BUILT = [step(Models.offline()) for kinds in steps().values() for step in kinds if step is not Structurize]
 BUILT += [Structurize(Models.offline(), structure) for structure in Structurize.forms]
+# Each shared instruction file, with the signature whose golden file holds it in full.
+IN_FULL = {
+    "extract": "ExtractGraph",
+    "extract_entities": "ExtractGraph",
+    "extract_relations": "ExtractGraph",
+    "extract_hard": "ExtractGraph",
+    "extract_claims": "ExtractClaims",
+    "glean": "GleanGraph",
+}
 
 
-def rendered(step: Step) -> str:
-    """The prompt as a model reads it."""
+def rendered(step: Step, tailored: bool = False) -> str:
+    """The prompt as a model reads it; a shared instruction that another golden file holds as `{its name}`."""
     messages = step.messages(SHOWN[name_of(step)])
-    return "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+    text = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
+    for name in sorted(path.stem for path in INSTRUCTIONS.glob("*.md")):
+        if tailored or IN_FULL.get(name, name_of(step)) != name_of(step):
+            text = text.replace(unwrapped(instruction(name)), f"{{{name}}}")
+    return text
 
 
 def name_of(step: Step) -> str:

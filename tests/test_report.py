@@ -202,8 +202,8 @@ def still_valid(
     report: Report = REPORT, lost: set[str] | None = None, touched: set[str] | None = None,
     after: Community = AFTER, limit: float = 0.1,
 ) -> list[Report]:  # fmt: skip
-    hierarchy = Hierarchy(communities=(after,), was={"is": "was"})
-    return still_valid_reports(hierarchy, [BEFORE], [report], lost or set(), touched or {"new"}, limit)
+    hierarchy = Hierarchy(communities=(after,), before=(BEFORE,), was={"is": "was"})
+    return still_valid_reports(hierarchy, [report], lost or set(), touched or {"new"}, limit)
 
 
 def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_up() -> None:

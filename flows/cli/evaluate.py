@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flows.cli.index import cost_in_words
 from flows.cli.screen import Screen, runtime_of
-from flows.evaluate import ASKING, Ending, evaluate_plan, forecast_evaluation, plan_of, report_of
+from flows.evaluate import JUDGED, Ending, evaluate_plan, forecast_evaluation, plan_of, report_of
 from flows.operations.evaluation_page import evaluation_in_words, figure
 from flows.operations.watch import ask_watched, in_words, watch
 from flows.runtime import Runtime, with_budget
@@ -109,7 +109,7 @@ def _evaluated(
             report = report_of(store.read(store.list()[-1].number))
         return report, store.read(report.number)
     with screen.progress() as progress:
-        runtime = with_budget(runtime_of(options, progress), budget, ASKING)
+        runtime = with_budget(runtime_of(options, progress), budget, JUDGED)
         return asyncio.run(_run(options, names, runtime, screen))
 
 
@@ -137,12 +137,11 @@ async def _run(
 
 
 def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
-    screen.line("Forecast: nothing was called or written", style="bold")
+    screen.line(f"What the rest takes, by {forecast.sample} questions of each system; their answers are kept", "bold")
     rows = [(row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems]
     if forecast.judging.calls:
         rows.append(("judging", cost_in_words(forecast.judging)))
     screen.facts([*rows, ("in sum", cost_in_words(forecast))], indent=2)
-    screen.line(f"estimated from {forecast.sample} questions of each system", indent=2, style="dim")
 
 
 def _show(report: EvaluationReport, before: Sequence[MeanScore], screen: Screen) -> None:

@@ -328,7 +328,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         number("--against", "another one to show the scores of beside"),
         number("--remove", "remove one"),
         argument("--forget", "remove the answers of a stopped one (its key in --list), or of all", metavar="KEY"),
-        flag("--dry-run", "only forecast calls, tokens and cost"), *budget, record,
+        flag("--dry-run", "ask five questions of each system, and forecast what the rest takes"), *budget, record,
     )  # fmt: skip
     add(
         "watch", "evaluate:watched", "questions that are asked again after every publication",

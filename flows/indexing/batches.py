@@ -124,16 +124,16 @@ def replace_letters(
 EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 256, 512
 
 
-async def embed_graph(staging: Staging, runtime: Runtime) -> None:
-    """Store a vector of each entity's name, with the setting `entity_vectors`, and one of keys and description for each
-    relation that a model gave keys to; once per model and text.
+async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
+    """Store a vector of the name of each of these entities (None: of all), with the setting `entity_vectors`, and one
+    of keys and description for each of their relations that a model gave keys to; once per model and text.
 
     Call it when the generation's entities and relations are stored.
     """
     if runtime.settings.entity_vectors:
-        names = [entity.name for entity in staging.graph.entities()]
+        names = [entity.name for entity in staging.graph.entities(touched)]
         await _embed(_readable(names, runtime.embedder), staging, runtime)
-    relations = [keyed_text(relation) for relation in staging.graph.relations() if relation.keys]
+    relations = [keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys]
     await _embed(_readable(relations, runtime.embedder), staging, runtime)
 
 

@@ -13,7 +13,7 @@ from flows.indexing.concurrency import in_thread
 from flows.indexing.source_changes import COMMUNITY_QUALITY
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
-from storage.graph_records import Report
+from storage.graph_records import Community, Report
 from storage.records import Chunk
 from storage.staging import Staging
 from tasks.communities import Hierarchy, detect_communities
@@ -83,10 +83,11 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
 async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> Hierarchy:
     """The communities of the stored graph: those of the last generation, followed; detected anew where all is, or where
     too many entities have come and gone since that was done."""
-    entities, relations = staging.graph.entities(), staging.graph.relations()
-    earlier = staging.communities.communities() if graph.touched is not None else []
+    entities, relations = staging.graph.entity_ids(), staging.graph.edges()
+    before = staging.communities.communities() if graph.touched is not None else []
+    earlier = before
     then = {member for community in earlier if community.level == 0 for member in community.members}
-    so_far, now = staging.meta.get_meta("drift"), {entity.id for entity in entities}
+    so_far, now = staging.meta.get_meta("drift"), set(entities)
     drift = (so_far if isinstance(so_far, float) else 0.0) + len(then ^ now) / max(len(now), 1)
     if not earlier or drift > runtime.settings.community_drift:
         earlier, drift = [], 0.0
@@ -94,7 +95,7 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
     settings = runtime.settings
     hierarchy = await detect_communities(entities, relations, settings.community_size, settings.communities, earlier)
     staging.meta.put_meta(COMMUNITY_QUALITY, hierarchy.quality.model_dump() if hierarchy.quality else None)
-    return hierarchy
+    return hierarchy.model_copy(update={"before": tuple(before)})
 
 
 async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging: Staging, runtime: Runtime) -> None:
@@ -104,7 +105,7 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     valid = list[Report]()
     if graph.touched is not None:
         lost, touched = set(graph.lost), set(graph.touched)
-        valid = still_valid_reports(hierarchy, stored.communities(), reports, lost, touched, settings.report_drift)
+        valid = still_valid_reports(hierarchy, reports, lost, touched, settings.report_drift)
     valid_ids = {old.community for old in valid}
     members = {
         member
@@ -115,8 +116,22 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     known, progress = {old.inputs: old for old in reports if old.inputs}, partial(runtime.progress, "report")
     evidence = _evidence_of(staging, members, valid)
     reported = await report(communities, evidence, runtime.report, known, settings.report_context, progress)
-    stored.replace_communities(communities, reported.reports)
+    before, after = _with_report(hierarchy.before, reports), _with_report(communities, reported.reports)
+    differ = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    stored.replace_communities(
+        [community for community in communities if community.id in differ],
+        [report for report in reported.reports if report.community in differ],
+        None if graph.touched is None else differ,
+    )
     replace_letters(staging, "report", reported.dead_letters, len(reported.reports), settings.failure_limit)
+
+
+def _with_report(
+    communities: Sequence[Community], reports: Sequence[Report]
+) -> dict[str, tuple[Community, Report | None]]:
+    """By the community's id."""
+    reported = {report.community: report for report in reports}
+    return {community.id: (community, reported.get(community.id)) for community in communities}
 
 
 def _evidence_of(staging: Staging, entities: set[str], reports: Sequence[Report]) -> ReportEvidence:

@@ -74,8 +74,8 @@ def _findings(around: Sequence[Report], only: Sequence[str] | None, reports: Rep
 def _lines(
     statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, relevance: Relevance
 ) -> list[str]:
-    """What is told, nearest to the question first, as much as fits, with the numbers of its sources; a place that no
-    source holds is added to them."""
+    """The statements as lines, nearest to the question first, until `most` tokens are used, each with the number of its
+    source; a statement that lies in none of the sources adds its own to them."""
 
     def near(statement: tuple[str, Source]) -> tuple[float, str, int]:
         piece = Evidence(0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}")

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from rapidfuzz import process
@@ -29,7 +28,7 @@ from prompts.text.words import fold_name, simplified
 from storage.errors import StorageError, UnknownDocument, UsageError
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity
-from storage.records import Chunk, DeadLetter, Record
+from storage.records import Chunk, DeadLetter, Record, utc_now
 from storage.run_records import Usage
 from storage.staging import OpenGeneration, Staging
 from storage.workspace import Generation
@@ -67,7 +66,7 @@ class EditReport(Record):
 
 async def edit(editing: Editing, runtime: Runtime) -> EditReport:
     """Keep an edit and publish the graph with it; no model is asked to extract."""
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    at = utc_now()
     return await _edited(lambda staging: staging.edits.add(editing(staging), at), False, runtime)
 
 

@@ -4,7 +4,7 @@ Templates are rendered by Jinja with everything escaped: questions, answers and 
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -25,7 +25,6 @@ from tasks.evaluate.measures import MEASURES
 from tasks.evaluate.tables import budget_note
 
 LABEL = 14  # the height of a name in the plot
-_FAR_APART = 20  # times: beyond that an axis of costs goes by tens
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 300, 46, 130, 12, 46
 
 
@@ -104,7 +103,10 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
     }  # fmt: skip
 
 
-def _best(values: Sequence[float], measure: str) -> float:
+def _best(values: Sequence[float], measure: str) -> float | None:
+    """The best of several values; None where all are alike, so that none is marked."""
+    if len(values) > 1 and min(values) == max(values):
+        return None
     return min(values) if measure in MEASURES and not MEASURES[measure].more_is_better else max(values)
 
 
@@ -183,30 +185,38 @@ class Plot(Record):
 
 
 def plot(scores: Sequence[MeanScore], spent: Sequence[SystemCost], measure: str) -> Plot | None:
-    """The mean of a measure against the cost of a question: dollars where they are known, else tokens, else seconds."""
+    """The mean of a measure, from the lowest interval's end to the highest, against the cost of a question from 0 on:
+    dollars where they are known, else tokens, else seconds."""
     means = {row.system: row for row in scores if row.measure == measure}
     rows = [row for row in spent if row.system in means and row.answered and (row.seconds or row.calls)]
     if not rows:
         return None
     by, costs = _cost_axis(rows)
-    across = _scale(costs.values(), wide=True)
-    up = _scale([end for row in means.values() for end in (row.low, row.high)])
+    most, ends = max(costs.values()) or 1.0, [end for row in means.values() for end in (row.low, row.high)]
+    low, high = min(ends), max(ends)
+
+    def across(cost: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * cost / most
+
+    def up(value: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low or 1.0)
+
     points = []
     for row in rows:
         mean = means[row.system]
-        x = LEFT + (WIDTH - LEFT - RIGHT) * across.share(costs[row.system])
-        y, low, high = (_height(up.share(value)) for value in (mean.value, mean.low, mean.high))
         said = f"{row.system}: {measure} {figure(mean.value)}, {figure(costs[row.system])} {by}"
-        points.append(PlotPoint(system=row.system, x=x, y=y, low=low, high=high, label_y=y, said=said))
+        y = up(mean.value)
+        points.append(
+            PlotPoint(
+                system=row.system, x=across(costs[row.system]), y=y, low=up(mean.low), high=up(mean.high), label_y=y,
+                said=said,
+            )
+        )  # fmt: skip
     return Plot(
         by=by, measure=measure, points=tuple(_labelled(points)),
-        x_ticks=tuple((LEFT + (WIDTH - LEFT - RIGHT) * across.share(value), figure(value)) for value in across.ticks()),
-        y_ticks=tuple((_height(up.share(value)), figure(value)) for value in up.ticks()),
+        x_ticks=tuple((across(cost), figure(cost)) for cost in (0.0, most / 2, most)),
+        y_ticks=tuple((up(value), figure(value)) for value in sorted({low, (low + high) / 2, high})),
     )  # fmt: skip
-
-
-def _height(share: float) -> float:
-    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
 
 def _cost_axis(rows: Sequence[SystemCost]) -> tuple[str, dict[str, float]]:
@@ -217,39 +227,6 @@ def _cost_axis(rows: Sequence[SystemCost]) -> tuple[str, dict[str, float]]:
     if any(tokens.values()):
         return "tokens a question", tokens
     return "seconds a question", {row.system: row.seconds / row.answered for row in rows}
-
-
-class Scale(Record):
-    """An axis; `tens`: each step is ten times the one before."""
-
-    low: float
-    high: float
-    tens: bool = False
-
-    def share(self, value: float) -> float:
-        if self.tens:
-            return math.log(value / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
-
-    def ticks(self) -> list[float]:
-        """Round numbers, two to six."""
-        if self.tens:
-            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            return [10.0**power for power in range(first, last + 1) if self.low <= 10.0**power <= self.high]
-        least = (self.high - self.low) / 5
-        unit = 10.0 ** math.floor(math.log10(least))
-        step = next(unit * times for times in (1, 2, 5, 10) if unit * times >= least * (1 - 1e-9))
-        places = range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)
-        return [place * step for place in places]
-
-
-def _scale(values: Collection[float], wide: bool = False) -> Scale:
-    """An axis for these values; one that may be `wide` goes by tens where they lie far apart."""
-    low, high = min(values), max(values)
-    if wide and low > 0 and high / low > _FAR_APART:
-        return Scale(low=low / 2, high=high * 2, tens=True)
-    room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-    return Scale(low=max(0.0, low - room) if low >= 0 else low - room, high=high + room)
 
 
 def _labelled(points: Sequence[PlotPoint]) -> list[PlotPoint]:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 
 from flows.index import IndexOptions, build_index
 from flows.operations.watch import watched_after
@@ -11,6 +10,7 @@ from flows.runtime import Runtime, usage_rows
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
+from storage.records import utc_now
 from storage.run_records import IndexReport
 from storage.workspace_db import RunRow
 from tasks.load.sources import Source
@@ -39,7 +39,7 @@ async def index_run(sources: Sequence[Source], options: IndexOptions, runtime: R
 @asynccontextmanager
 async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
     """A row in the history: what the block puts into the summary (nothing: no row), or how the block failed."""
-    started, summary = _now(), dict[str, object]()
+    started, summary = utc_now(), dict[str, object]()
     try:
         yield summary
     except UsageError:
@@ -55,7 +55,7 @@ async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, obj
 
 def note(kind: str, runtime: Runtime, **summary: object) -> None:
     """A row in the history for what is done in a moment and was done."""
-    _remember(runtime, kind, _now(), "completed", summary)
+    _remember(runtime, kind, utc_now(), "completed", summary)
 
 
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
@@ -67,9 +67,5 @@ def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Ma
     ]
     text = json.dumps({**summary, **({"usage": paid} if paid else {})}, ensure_ascii=False)
     runtime.workspace.database.runs.append(
-        RunRow(kind=kind, started=started, finished=_now(), state=state, summary=text)
+        RunRow(kind=kind, started=started, finished=utc_now(), state=state, summary=text)
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

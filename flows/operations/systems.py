@@ -5,9 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,15 +14,9 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
-from prompts.engine.calls import Call
-from prompts.engine.embedders import NoEmbedder, text_hash
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.key_masking import mask_keys
-from prompts.engine.models import Answerer
 from prompts.engine.providers import without_user
-from prompts.engine.rerankers import ApiReranker
-from prompts.engine.spending import Spent
-from prompts.text.tokens import count_tokens
 from storage.answer_records import Answer, Citation, Passage
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedSystem, EvaluationQuestion
@@ -83,22 +75,19 @@ def parse_system(text: str) -> EvaluatedSystem:
 @dataclass(frozen=True)
 class OpenSystem:
     """A system that can answer, with the generation and the effort that it has; `identity` changes with anything that
-    its answers depend on. `unrehearsed` is what a rehearsed answer leaves out of its usage."""
+    its answers depend on."""
 
     system: EvaluatedSystem
     identity: str
     answer: Callable[[EvaluationQuestion], Awaitable[Answer]]
-    unrehearsed: Callable[[Answer], Sequence[Spent]] = lambda _: ()
 
 
 @contextmanager
-def open_systems(
-    systems: Sequence[EvaluatedSystem], runtime: Runtime, rehearse: Answerer | None = None
-) -> Iterator[list[OpenSystem]]:
+def open_systems(systems: Sequence[EvaluatedSystem], runtime: Runtime) -> Iterator[list[OpenSystem]]:
     """The systems, open until the block ends, under the limits and the budget of the runtime's models.
 
     Those that differ only in how they ask share one session. Memory is off unless a system's settings turn it on: what
-    one system has learnt would help the next. `rehearse` stands in for every model: nothing is sent.
+    one system has learnt would help the next.
 
     Raises UsageError for a name that two have, SettingsError, NoGeneration, UnknownGeneration.
     """
@@ -106,7 +95,7 @@ def open_systems(
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"Two systems are called {min(twice)!r}.", "Give each a name of its own: name=….")
     with ExitStack() as held:
-        sessions: dict[str, tuple[Session, str, Runtime]] = {}
+        sessions: dict[str, tuple[Session, str]] = {}
         opened = []
         for system in systems:
             if system.recorded is not None:
@@ -115,16 +104,13 @@ def open_systems(
             options = AskOptions(mode=system.mode, effort=system.effort, structure=system.structure, k=system.k)
             key = json.dumps([system.workspace, system.generation, system.settings], sort_keys=True)
             if key not in sessions:
-                own = _runtime(system, runtime)
-                rehearsed = own if rehearse is None else _rehearsed(own, rehearse)
-                session = held.enter_context(open_session(rehearsed, system.generation))
-                sessions[key] = session, _state_of(session), own
-            session, state, own = sessions[key]
+                session = held.enter_context(open_session(_runtime(system, runtime), system.generation))
+                sessions[key] = session, _state_of(session)
+            session, state = sessions[key]
             effort = system.effort or session.runtime.settings.effort
             asked_as = system.model_copy(update={"generation": session.number, "effort": effort})
             asked = system.model_dump_json(include={"mode", "effort", "structure", "k"})
-            identity, answer = content_id("sys", state, asked), _asking(session, options)
-            opened.append(OpenSystem(asked_as, identity, answer, partial(_unrehearsed, own)))
+            opened.append(OpenSystem(asked_as, content_id("sys", state, asked), _asking(session, options)))
         yield opened
 
 
@@ -135,26 +121,6 @@ def _runtime(system: EvaluatedSystem, runtime: Runtime) -> Runtime:
     if isinstance(embedder, ApiEmbedder):
         embedder = embedder.within(runtime.models.spend_budget)
     return replace(own, models=models, embedder=embedder)
-
-
-def _rehearsed(own: Runtime, answerer: Answerer) -> Runtime:
-    """The same with a stand-in for every model: nothing is sent."""
-    embedder = NoEmbedder(own.embedder.name) if isinstance(own.embedder, ApiEmbedder) else own.embedder
-    settings = own.settings.model_copy(update={"reranker": ""})
-    return replace(own, settings=settings, models=own.models.rehearsed(answerer), embedder=embedder)
-
-
-def _unrehearsed(own: Runtime, answer: Answer) -> list[Spent]:
-    """What embedding a question's queries and reranking its passages would take, where servers do that."""
-    spent: list[Spent] = []
-    if not answer.passages:  # nothing was searched for
-        return spent
-    if isinstance(own.embedder, ApiEmbedder):
-        spent.append(own.embedder.forecast({text_hash(query): query for query in answer.trace.queries}))
-    if isinstance(own.reranker, ApiReranker):
-        texts = [passage.text for passage in answer.passages]
-        spent.append(own.reranker.forecast(answer.question, texts, own.settings.reranker_passages))
-    return spent
 
 
 def _state_of(session: Session) -> str:
@@ -241,33 +207,3 @@ _CITATION: Mapping[str, object] = {
 def _parts(row: Mapping[str, object], name: str) -> list[object]:
     parts = row.get(name)
     return parts if isinstance(parts, list) else []
-
-
-# --- a stand-in for every model --------------------------------------------------------------------------------------
-
-# Tokens that a model writes for a question's step, where the smallest answer says nothing of that.
-ANY_ANSWER_TOKENS = 120
-_DEEPEST = 6
-_SMALLEST: Mapping[str, object] = {"string": "as the documents say [1]", "integer": 1, "number": 0.5, "boolean": True}
-
-
-def any_answer(call: Call) -> tuple[str, int]:
-    """A small answer in the form of any step, and how many tokens a model's is taken to have."""
-    schema = call.schema or {}
-    text = json.dumps(_smallest(schema, schema, 0)) if schema else "END"
-    return text, max(ANY_ANSWER_TOKENS, count_tokens([text])[0])
-
-
-def _smallest(part: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> object:
-    """A value that fits a part of a schema: one item for a list, the first of several choices."""
-    if "$ref" in part:
-        return _smallest(root["$defs"][str(part["$ref"]).rpartition("/")[2]], root, depth + 1)
-    if "anyOf" in part:
-        return _smallest(part["anyOf"][0], root, depth)
-    if "enum" in part or "const" in part:
-        return part["enum"][0] if "enum" in part else part["const"]
-    if "properties" in part:
-        return {name: _smallest(value, root, depth + 1) for name, value in part["properties"].items()}
-    if part.get("type") == "array":
-        return [_smallest(part["items"], root, depth + 1)] if "items" in part and depth < _DEEPEST else []
-    return _SMALLEST.get(str(part.get("type")))

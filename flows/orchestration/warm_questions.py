@@ -9,7 +9,6 @@ import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells
 import asyncio
 import logging
 import threading
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -28,11 +27,11 @@ from flows.indexing.concurrency import background_task
 from flows.session import SESSIONS
 from prompts.engine.bridge import waiting
 from prompts.engine.errors import EngineError
-from storage.errors import TrellisError
+from storage.errors import NoGeneration, TrellisError
 
 logger = logging.getLogger(__name__)
 
-EVERY = 0.5  # seconds between two looks for questions
+EVERY = 0.5  # seconds between two looks for questions, or for a first generation
 AT_ONCE = 16  # others wait
 
 
@@ -42,13 +41,13 @@ async def answer_questions(
 ) -> None:
     """Do the runs that are asked for of a deployment of the flow until `ended`; those that go on then are cancelled.
 
-    Opens the workspace meanwhile, if anything is published in it, so that not even the first question waits for that.
+    Opens the workspace meanwhile, so that not even the first question waits for that.
 
     Blocks: for a thread of its own. The runs share the event loop of `ask`, so that signals of the process, for which
     Prefect's engine would listen in the main thread, are left to whoever serves.
     """
     running: dict[UUID, asyncio.Task[None]] = {}
-    async with get_client() as client, background_task(_opened(workspace)):
+    async with get_client() as client, background_task(opened(workspace, ended)):
         while not ended.is_set():
             running = {run: task for run, task in running.items() if not task.done()}
             try:
@@ -67,10 +66,17 @@ async def answer_questions(
         await client.pause_deployment(deployment)
 
 
-async def _opened(workspace: str | None) -> None:
-    with suppress(TrellisError, EngineError, OSError):  # each question says it
-        async with SESSIONS.use(workspace):
-            pass
+async def opened(workspace: str | None, ended: threading.Event) -> bool:
+    """Open the workspace as soon as something is published in it; False where it cannot be opened or all `ended`."""
+    while not ended.is_set():
+        try:
+            async with SESSIONS.use(workspace):
+                return True
+        except NoGeneration:
+            await asyncio.sleep(EVERY)
+        except (TrellisError, EngineError, OSError):  # each question says it
+            return False
+    return False
 
 
 async def _asked(deployment: UUID, most: int, client: PrefectClient) -> list[FlowRun]:

@@ -24,6 +24,7 @@ from flows.service.page_files import PATHS
 from flows.settings import ServiceSettings
 from flows.usage import error_of
 from prompts.engine.errors import EngineError, ModelUnavailable
+from prompts.engine.spending import Meter, Spent
 from storage.errors import (
     BudgetReached,
     NoGeneration,
@@ -84,7 +85,7 @@ class TooLarge(ServiceError):
 
 
 class TooOften(ServiceError):
-    """A key has used up its requests of the minute, or its tokens of the day."""
+    """A key has used up its requests of the minute, or its tokens or money of the day."""
 
     status = 429
 
@@ -142,29 +143,40 @@ NOBODY = Caller("nobody", "admin")  # where no key is set, who reaches this mach
 CALLER = ContextVar[Caller]("caller", default=NOBODY)  # of the request that is answered
 
 
-class DayTokens:
-    """What each key's questions have taken of models since midnight UTC; a service that starts again counts anew."""
+class DayLimits:
+    """What each key's questions have taken of models since midnight UTC, in tokens and in US dollars; a service that
+    starts again counts anew."""
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, tokens: int | None, usd: float | None) -> None:
+        self._tokens = tokens
+        self._usd = usd
         self._day = date.min
-        self._taken: dict[str, int] = defaultdict(int)
+        self._taken: dict[str, Spent] = defaultdict(Spent)
 
     def check(self) -> None:
-        """Raises TooOften where the caller has used up the tokens of a day; the question that does so is answered."""
+        """Raises TooOften where the caller has used up what a day has; the question that does so is answered."""
         today = datetime.now(UTC).date()
         if today != self._day:
             self._day = today
             self._taken.clear()
         name = CALLER.get().name
-        if self._most is not None and self._taken[name] >= self._most:
+        taken = self._taken[name]
+        if self._tokens is not None and taken.input_tokens + taken.output_tokens >= self._tokens:
+            raise self._used_up(f"take {self._tokens:,} tokens of models")
+        if self._usd is not None and taken.cost_usd is None:
             raise TooOften(
-                f"The key {name!r} may take {self._most:,} tokens of models a day.", "Ask again after midnight UTC."
+                f"What the questions of the key {name!r} cost today is not known.", "Use models with a list price."
             )
+        if self._usd is not None and taken.cost_usd is not None and taken.cost_usd >= self._usd:
+            raise self._used_up(f"spend ${self._usd:g} on models")
 
-    def add(self, tokens: int) -> None:
-        """Count what the caller's answer took."""
-        self._taken[CALLER.get().name] += tokens
+    def add(self, meter: Meter) -> None:
+        """Count what a question of the caller took."""
+        for _, _, spent in meter.rows():
+            self._taken[CALLER.get().name].add(spent)
+
+    def _used_up(self, most: str) -> TooOften:
+        return TooOften(f"The key {CALLER.get().name!r} may {most} a day.", "Ask again after midnight UTC.")
 
 
 def new_key(name: str, role: Role) -> tuple[str, str]:

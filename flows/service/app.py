@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from flows.runtime import ASKING, check_prices
 from flows.service import openai_api, page_routes, rest
 from flows.service.access import Guard, NotReady, RequestLimits, shown_error, status_of
 from flows.service.api_page import api_page
@@ -37,9 +38,13 @@ def create_app(
     """The application of a service under these settings; nothing is opened before it starts.
 
     `prefect` is the address of the API of Prefect's server, whose deployment `index-now` does the index runs (None:
-    processes of this machine do), `sources` what runs of the default workspace read beside its uploads.
+    processes of this machine do), `sources` what runs of the default workspace read beside its uploads. Raises
+    UsageError for money limited where a price is unknown.
     """
     workspaces, metrics = Workspaces(settings), Metrics()
+    if settings.service.usd_a_day is not None:
+        for name in workspaces.names:
+            check_prices(workspaces.runtime(name), ASKING, "TRELLIS_SERVICE_TOKENS_A_DAY")
     service = Service(
         settings=settings, workspaces=workspaces, metrics=metrics, sources=tuple(sources),
         questions=Questions(workspaces, metrics, settings.service), runs=_runs(workspaces, prefect),

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import Request
@@ -10,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.modes.registry import AUTO
 from flows.question import AskOptions
-from flows.service.access import DayTokens, shown_error
+from flows.service.access import DayLimits, shown_error
 from flows.service.metrics import Metrics
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.settings import ServiceSettings, Settings
+from prompts.engine.spending import Meter
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from storage.filters import check_filter
@@ -73,28 +75,40 @@ class Event(Record):
 
 
 class Questions:
-    """Answers questions, at most so many at once: others wait for their turn. A key's tokens of a day are held."""
+    """Answers questions, at most so many at once: others wait for their turn. What a key may take in a day is held."""
 
     def __init__(self, workspaces: Workspaces, metrics: Metrics, settings: ServiceSettings) -> None:
         self._workspaces = workspaces
         self._metrics = metrics
         self._places = asyncio.Semaphore(settings.at_once)
-        self._tokens = DayTokens(settings.tokens_a_day)
+        self._limits = DayLimits(settings.tokens_a_day, settings.usd_a_day)
 
     async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
         """The answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
-        async with self._places:
-            self._tokens.check()
-            answer = await self._workspaces.ask(name, question, options, as_of)
-        self._tokens.add(answer.usage.input_tokens + answer.usage.output_tokens)
+        async with self.turn(name) as meter:
+            answer = await self._workspaces.ask(name, question, replace(options, meter=meter), as_of)
         self._metrics.answer(name, answer)
         return answer
 
     async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
         """The best passages of a workspace, without an answer."""
+        async with self.turn(name) as meter:
+            return await self._workspaces.retrieve(name, question, replace(options, meter=meter), as_of)
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncIterator[Meter]:
+        """Around what the caller asks of models in a workspace: its ledger, which counts however the block ends.
+
+        Raises TooOften where the caller has used up what a day has.
+        """
         async with self._places:
-            self._tokens.check()
-            return await self._workspaces.retrieve(name, question, options, as_of)
+            self._limits.check()
+            meter = Meter()
+            try:
+                yield meter
+            finally:
+                self._limits.add(meter)
+                self._metrics.spent(name, meter)
 
     async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
         """The answer to a request."""

@@ -27,11 +27,11 @@ EVERY = 0.2  # seconds between two lines on one step
 
 
 def main() -> None:
-    """Do the run; SIGINT, or the end of who ordered it, ends it without a trace in the workspace."""
+    """Do the run; the end of standard input, where who ordered it closes it or dies, ends it without a trace in the
+    workspace."""
     mask_logs()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the shell said: asyncio cancels the run
     order = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_input, daemon=True).start()
     last: tuple[str, float] = "", 0.0
     started, meter = time.monotonic(), Meter()
 
@@ -50,9 +50,10 @@ def main() -> None:
         return await index_run(order["sources"], options, runtime)
 
     try:
+        threading.Thread(target=_end_with_input, daemon=True).start()
         _tell({"report": to_jsonable_python(asyncio.run(run()))})
     except KeyboardInterrupt:
-        sys.exit(130)
+        os._exit(130)  # what the run was doing is held to the very end, and DuckDB would report it as leaked
     except (TrellisError, EngineError) as error:
         _tell({"error": shown_error(error)})
     except (OSError, *DATABASE_ERRORS) as error:

@@ -7,6 +7,7 @@ import time
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from flows.usage import masked
+from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
@@ -30,10 +31,10 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         self._tokens = Counter(
-            "trellis_tokens", "Tokens of models for answers.", ("workspace", "direction"), registry=registry
+            "trellis_tokens", "Tokens of models for questions.", ("workspace", "direction"), registry=registry
         )
         self._cost = Counter(
-            "trellis_cost_usd", "US dollars for answers, as far as prices are known.", ("workspace",), registry=registry
+            "trellis_cost_usd", "US dollars for questions, where prices are known.", ("workspace",), registry=registry
         )
         self.generation = Gauge(
             "trellis_generation", "The generation that the last answer is from.", ("workspace",), registry=registry
@@ -45,12 +46,16 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def answer(self, workspace: str, answer: Answer) -> None:
-        """Count an answer and what it took."""
+        """Count an answer."""
         self._answers.labels(workspace, answer.trace.mode, answer.fallback).inc()
-        self._tokens.labels(workspace, "in").inc(answer.usage.input_tokens)
-        self._tokens.labels(workspace, "out").inc(answer.usage.output_tokens)
-        self._cost.labels(workspace).inc(answer.usage.cost_usd or 0.0)
         self.generation.labels(workspace).set(answer.generation)
+
+    def spent(self, workspace: str, meter: Meter) -> None:
+        """Count what a question took, answered or not."""
+        for _, _, spent in meter.rows():
+            self._tokens.labels(workspace, "in").inc(spent.input_tokens)
+            self._tokens.labels(workspace, "out").inc(spent.output_tokens)
+            self._cost.labels(workspace).inc(spent.cost_usd or 0.0)
 
 
 class JsonLines(logging.Formatter):

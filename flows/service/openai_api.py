@@ -26,6 +26,7 @@ from flows.service.state import Service
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from flows.usage import source_line
+from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 from storage.errors import UsageError
 
@@ -206,7 +207,9 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
     texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
     if not 0 < len(texts) <= MOST_TEXTS:
         raise UsageError(f"{len(texts)} texts cannot be embedded at once.", f"Send 1 to {MOST_TEXTS}.")
-    name, vectors = await service.workspaces.read(workspace, lambda session: _embedded(session, texts))
+    async with service.questions.turn(workspace) as meter:
+        name, vectors = await service.workspaces.read(workspace, lambda session: _embedded(session, texts, meter))
+    tokens = sum(spent.input_tokens for _, _, spent in meter.rows())
     rows = [
         {
             "object": "embedding", "index": place,
@@ -215,11 +218,11 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
         }
         for place, vector in enumerate(vectors)
     ]  # fmt: skip
-    return {"object": "list", "data": rows, "model": name, "usage": {"prompt_tokens": 0, "total_tokens": 0}}
+    return {"object": "list", "data": rows, "model": name, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
 
 
-def _embedded(session: Session, texts: Sequence[str]) -> tuple[str, "np.typing.NDArray[np.float32]"]:
-    embedder = session.runtime.embedder
+def _embedded(session: Session, texts: Sequence[str], meter: Meter) -> tuple[str, "np.typing.NDArray[np.float32]"]:
+    embedder = session.runtime.embedder.metered(meter)
     for place, text in enumerate(texts):
         if not embedder.reads(text):
             raise UsageError(

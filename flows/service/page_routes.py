@@ -1,10 +1,8 @@
 """What the page asks for beyond the rest of /api/v1: pictures, corrections, feedback, history and the examination."""
 
 import asyncio
-from collections.abc import Coroutine
-from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,21 +16,13 @@ from flows.service.access import needs
 from flows.service.picture import Picture, picture
 from flows.service.rest import EDIT, Here, Limit, usual_sources
 from flows.service.workspaces import DEFAULT
-from flows.session import Session
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion, Feedback
 from storage.graph import Edit
-from storage.records import Record, content_id
+from storage.records import Record, content_id, utc_now
 from storage.workspace_db import RunRow
 
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
-
-T = TypeVar("T")
-
-
-async def _beside(work: Coroutine[Any, Any, T]) -> T:
-    """The result of work that takes the processor for seconds: in a thread and a loop of its own."""
-    return await asyncio.to_thread(asyncio.run, work)
 
 
 class About(Record):
@@ -67,15 +57,14 @@ def runs(service: Here, workspace: str = DEFAULT, limit: Limit = 50) -> list[Run
 @router.get("/doctor", tags=["workspace"], dependencies=EDIT)
 async def doctor(service: Here, workspace: str = DEFAULT) -> Examination:
     """Every model, the embedding, the workspace and Prefect, each tried once."""
-    return await _beside(examination(service.workspaces.runtime(workspace).settings, service.prefect or ""))
+    work = examination(service.workspaces.runtime(workspace).settings, service.prefect or "")
+    return await asyncio.to_thread(asyncio.run, work)  # in a loop of its own: it takes the processor for seconds
 
 
 @router.post("/dead-letters/retry", tags=["workspace"], dependencies=EDIT)
 async def retry(service: Here, workspace: str = DEFAULT) -> changes.RetryReport:
     """Try what failed again, and publish what succeeds."""
-    report = await _beside(changes.retry(service.workspaces.runtime(workspace)))
-    await service.workspaces.follow(workspace)
-    return report
+    return await service.workspaces.change(workspace, changes.retry)
 
 
 # --- the graph -------------------------------------------------------------------------------------------------------
@@ -128,27 +117,20 @@ class ShownEdit(Edit):
 @router.get("/edits", tags=["graph"])
 async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
     """The corrections by hand that every run applies."""
-
-    def listed(session: Session) -> list[ShownEdit]:
-        return [ShownEdit(**dict(edit), words=edit_in_words(edit)) for edit in session.generation.edits.edits()]
-
-    return await service.workspaces.read(workspace, listed)
+    stored = await service.workspaces.read(workspace, lambda session: session.generation.edits.edits())
+    return [ShownEdit(**dict(edit), words=edit_in_words(edit)) for edit in stored]
 
 
 @router.post("/edits", tags=["graph"], dependencies=EDIT)
 async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> changes.EditReport:
     """Correct the graph, and publish it."""
-    report = await _beside(changes.edit(body.editing(), service.workspaces.runtime(workspace)))
-    await service.workspaces.follow(workspace)
-    return report
+    return await service.workspaces.change(workspace, lambda runtime: changes.edit(body.editing(), runtime))
 
 
 @router.delete("/edits/{number}", tags=["graph"], dependencies=EDIT)
 async def undo(number: int, service: Here, workspace: str = DEFAULT) -> changes.EditReport:
     """Undo a correction; later ones stay."""
-    report = await _beside(changes.undo(number, service.workspaces.runtime(workspace)))
-    await service.workspaces.follow(workspace)
-    return report
+    return await service.workspaces.change(workspace, lambda runtime: changes.undo(number, runtime))
 
 
 # --- feedback --------------------------------------------------------------------------------------------------------
@@ -172,7 +154,7 @@ class FeedbackBody(BaseModel):
 def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -> Feedback:
     """Keep it for evaluations; a later word on the same answer replaces it."""
     name = content_id("fbk", body.question, body.answer, *body.history)
-    feedback = Feedback(**dict(body), id=name, at=datetime.now(UTC).isoformat(timespec="seconds"))
+    feedback = Feedback(**dict(body), id=name, at=utc_now())
     service.workspaces.workspace(workspace).database.feedback.put(feedback)
     return feedback
 

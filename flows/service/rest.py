@@ -1,9 +1,9 @@
 """The service's own interface under /api/v1: questions, documents, index runs, the graph, reports and generations."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
@@ -18,11 +18,13 @@ from flows.service.runs import IndexRun, RunRequest
 from flows.service.state import Service, service_of
 from flows.service.uploads import remove_upload, store_upload, upload_folder
 from flows.service.workspaces import DEFAULT
+from flows.session import Session
 from storage.answer_records import Answer, Retrieval
 from storage.graph_records import Community
 from storage.run_records import UsageRow
 from storage.workspace import GenerationInfo
 
+T = TypeVar("T")
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
 Here = Annotated[Service, Depends(service_of)]
 EDIT = [Depends(needs("edit"))]
@@ -33,8 +35,13 @@ USUAL = RunRequest()
 class At:
     """Which workspace, and which of its generations (none: the current one)."""
 
+    service: Here
     workspace: Annotated[str, Query()] = DEFAULT
     as_of: Annotated[int | None, Query(ge=1)] = None
+
+    async def read(self, reading: Callable[[Session], T]) -> T:
+        """What a function says of the session there."""
+        return await self.service.workspaces.read(self.workspace, reading, self.as_of)
 
 
 Place = Annotated[At, Depends()]
@@ -82,20 +89,16 @@ async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Re
 
 @router.get("/documents", tags=["documents"])
 async def documents(
-    service: Here, at: Place, q: str = "", limit: Limit = 100, offset: Annotated[int, Query(ge=0)] = 0
+    at: Place, q: str = "", limit: Limit = 100, offset: Annotated[int, Query(ge=0)] = 0
 ) -> reading.DocumentPage:
     """The documents whose id or title holds `q`."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: reading.list_documents(session.generation, q, limit, offset), at.as_of
-    )
+    return await at.read(lambda session: reading.list_documents(session.generation, q, limit, offset))
 
 
 @router.get("/documents/{document:path}", tags=["documents"])
-async def document(document: str, service: Here, at: Place) -> reading.SourceText:
+async def document(document: str, at: Place) -> reading.SourceText:
     """The stored text of a document, as the offsets of citations count it (code points), with its passages."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: reading.source_text(session.generation, document), at.as_of
-    )
+    return await at.read(lambda session: reading.source_text(session.generation, document))
 
 
 @router.put("/documents/{document:path}", tags=["documents"], status_code=202, dependencies=EDIT)
@@ -176,68 +179,50 @@ async def cancel_run(run: str, service: Here) -> IndexRun:
 
 
 @router.get("/entities", tags=["graph"])
-async def entities(service: Here, at: Place, q: str = "", limit: Limit = 50) -> reading.EntityPage:
+async def entities(at: Place, q: str = "", limit: Limit = 50) -> reading.EntityPage:
     """The entities one of whose names holds `q`, the most mentioned first."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: reading.search_entities(session.generation, q, limit), at.as_of
-    )
+    return await at.read(lambda session: reading.search_entities(session.generation, q, limit))
 
 
 @router.get("/entity", tags=["graph"])
-async def entity(name: str, service: Here, at: Place) -> reading.GraphView:
+async def entity(name: str, at: Place) -> reading.GraphView:
     """All that is known of the entities with a name: relations and claims with the places that state them."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: reading.look_up(name, session.generation), at.as_of
-    )
+    return await at.read(lambda session: reading.look_up(name, session.generation))
 
 
 @router.get("/neighbourhood", tags=["graph"])
 async def neighbourhood(
-    name: str, service: Here, at: Place, hops: Annotated[int, Query(ge=0, le=4)] = 1,
+    name: str, at: Place, hops: Annotated[int, Query(ge=0, le=4)] = 1,
     limit: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 100,
 ) -> reading.Subgraph:  # fmt: skip
     """The part of the graph around an entity (by name or id), as nodes and edges."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: reading.neighbourhood(session, name, hops, limit), at.as_of
-    )
+    return await at.read(lambda session: reading.neighbourhood(session, name, hops, limit))
 
 
 @router.get("/paths", tags=["graph"])
-async def paths(
-    first: str, second: str, service: Here, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3
-) -> reading.Paths:
+async def paths(first: str, second: str, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3) -> reading.Paths:
     """The ways from one entity to another (by names or ids), with the places that state each step."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: reading.paths_between(session, first, second, k), at.as_of
-    )
+    return await at.read(lambda session: reading.paths_between(session, first, second, k))
 
 
 @router.get("/communities", tags=["graph"])
-async def communities(service: Here, at: Place, level: Annotated[int | None, Query(ge=0)] = None) -> list[Community]:
+async def communities(at: Place, level: Annotated[int | None, Query(ge=0)] = None) -> list[Community]:
     """The communities of a level (0: the broadest), or all."""
-    return await service.workspaces.read(
-        at.workspace, lambda session: session.generation.communities.communities(level), at.as_of
-    )
+    return await at.read(lambda session: session.generation.communities.communities(level))
 
 
 @router.get("/reports", tags=["graph"])
-async def reports(
-    service: Here, at: Place, level: Annotated[int | None, Query(ge=0)] = None
-) -> list[reading.ListedReport]:
+async def reports(at: Place, level: Annotated[int | None, Query(ge=0)] = None) -> list[reading.ListedReport]:
     """The reports, the broadest level first, within a level the most important first."""
-    listed = await service.workspaces.read(
-        at.workspace, lambda session: reading.list_reports(session.generation), at.as_of
-    )
+    listed = await at.read(lambda session: reading.list_reports(session.generation))
     return [report for report in listed.values() if level in {None, report.level}]
 
 
 @router.get("/reports/{community}", tags=["graph"])
-async def report(community: str, service: Here, at: Place) -> reading.ReportView:
+async def report(community: str, at: Place) -> reading.ReportView:
     """A report with its findings quoted, the reports above and below it, and its entities."""
-    return await service.workspaces.read(
-        at.workspace,
-        lambda session: reading.report_view(community, reading.list_reports(session.generation), session.generation),
-        at.as_of,
+    return await at.read(
+        lambda session: reading.report_view(community, reading.list_reports(session.generation), session.generation)
     )
 
 
@@ -266,15 +251,15 @@ def diff(
 
 
 @router.get("/dead-letters", tags=["workspace"])
-async def dead_letters(service: Here, at: Place) -> list[Letter]:
+async def dead_letters(at: Place) -> list[Letter]:
     """What failed when the generation was made, with remedies."""
-    return list(await service.workspaces.read(at.workspace, lambda session: letters_of(session.generation), at.as_of))
+    return list(await at.read(lambda session: letters_of(session.generation)))
 
 
 @router.get("/usage", tags=["workspace"])
-async def usage(service: Here, at: Place) -> list[UsageRow]:
+async def usage(at: Place) -> list[UsageRow]:
     """What models did for the generation, by step and model."""
-    return await service.workspaces.read(at.workspace, lambda session: session.generation.meta.usage(), at.as_of)
+    return await at.read(lambda session: session.generation.meta.usage())
 
 
 @router.get("/status", tags=["workspace"])

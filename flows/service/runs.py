@@ -3,20 +3,18 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 import flows
 from flows.service.access import NotThere, shown_error
 from storage.errors import UsageError
-from storage.records import Record
+from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
 RunState = Literal["waiting", "running", "completed", "failed", "cancelled"]
@@ -87,11 +85,6 @@ def no_such_run(run: str) -> NotThere:
     return NotThere(f"There is no index run {run[:80]!r}.", "GET /api/v1/index-runs lists those there are.")
 
 
-def now() -> str:
-    """UTC in ISO form."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 class LocalRuns:
     """Each run in a process of its own, so that questions are answered meanwhile; `published` is told of its end."""
 
@@ -105,7 +98,9 @@ class LocalRuns:
         """Begin a run, or put it in line."""
         if not wanted.sources:
             raise UsageError("There is nothing to index.", "Upload documents first, or name sources.")
-        run = IndexRun(id=f"run_{uuid.uuid4().hex[:12]}", workspace=workspace, sources=wanted.sources, started=now())
+        run = IndexRun(
+            id=f"run_{uuid.uuid4().hex[:12]}", workspace=workspace, sources=wanted.sources, started=utc_now()
+        )
         self._runs[run.id] = run
         for old in list(self._runs)[:-MOST_KEPT]:
             if old not in self._tasks:
@@ -146,11 +141,11 @@ class LocalRuns:
                 end = await self._work(run, folder, wanted)
             if "report" in end:
                 await self._published(self._runs[run].workspace)
-            self._tell(run, state="completed" if "report" in end else "failed", finished=now(), **end)
+            self._tell(run, state="completed" if "report" in end else "failed", finished=utc_now(), **end)
         except asyncio.CancelledError:
-            self._tell(run, state="cancelled", finished=now())
+            self._tell(run, state="cancelled", finished=utc_now())
         except Exception as error:  # noqa: BLE001 -- told to who follows the run
-            self._tell(run, state="failed", finished=now(), error=shown_error(error))
+            self._tell(run, state="failed", finished=utc_now(), error=shown_error(error))
         finally:
             del self._tasks[run]
 
@@ -171,8 +166,8 @@ class LocalRuns:
                 self._tell(run, **message)
             raise UsageError(f"The run ended with code {await process.wait()}.", "The log of the service says more.")
         except asyncio.CancelledError:
-            with suppress(TimeoutError, ProcessLookupError):
-                process.send_signal(signal.SIGINT)
+            with suppress(TimeoutError):
+                orders.close()  # heard whenever the process gets so far, where a signal would come too early
                 rest = await asyncio.wait_for(lines.read(), END_WITHIN)
                 ends = [message for line in rest.splitlines() if "report" in (message := json.loads(line))]
                 if ends:
@@ -180,7 +175,7 @@ class LocalRuns:
             raise
         finally:
             if process.returncode is None:
-                process.send_signal(signal.SIGINT)
+                orders.close()
                 try:
                     await asyncio.wait_for(process.wait(), END_WITHIN)
                 except TimeoutError:

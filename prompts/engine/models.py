@@ -1,4 +1,4 @@
-"""The model of every role, and how it is called: offline, through its server, or by a stand-in.
+"""The model of every role, and how it is called: offline, or through its server.
 
 A role without a model is *offline*: its steps run their own deterministic, extractive implementation. The registry is
 handed to each step explicitly, so that threads and tasks cannot fall back to offline by losing a context variable.
@@ -15,14 +15,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from prompts.engine.calls import Call, Reply, Transport
 from prompts.engine.client import AnswerCache, CallLocks, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
 from prompts.engine.providers import ENCODER, OFFLINE, ModelChoice, check, endpoint
 from prompts.engine.spending import Meter, SpendBudget, price_of
-from prompts.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     import dspy
@@ -39,9 +37,6 @@ BACKGROUND: frozenset[Role] = frozenset({"extract", "resolve", "summarize", "rep
 
 # The saved state of a compiled step.
 Program = Mapping[str, object]
-# The answer of a stand-in to a call, and about how many tokens a model would write.
-Answerer = Callable[[Call], tuple[str, int]]
-_FORMAT_TOKENS = 3  # what a chat format adds to each message, and to the whole
 
 
 def priority(role: Role) -> int:
@@ -79,7 +74,6 @@ class Models:
     gate: Callable[[], Awaitable[None]] | None = None
     spend_budget: SpendBudget = field(default_factory=SpendBudget)
     policy: Policy = field(default_factory=Policy)
-    answerer: Answerer | None = None
     instructions: Mapping[str, str] = field(default_factory=dict)
     authors: Mapping[str, str] = field(default_factory=dict)
     programs: Sequence[Program] = ()
@@ -128,13 +122,6 @@ class Models:
     def examined(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
         return self._reconnected(cache=None, rate_limiter_of=None, gate=None, meter=Meter())
-
-    def rehearsed(self, answerer: Answerer) -> "Models":
-        """The same models with a stand-in where each server is: nothing is sent, and nothing is kept in the cache."""
-        cache = _ReadOnlyCache(self.cache)
-        return self._reconnected(
-            cache=cache, rate_limiter_of=None, gate=None, meter=Meter(), answerer=answerer, compared=False
-        )
 
     def _reconnected(self, **changes: Any) -> "Models":
         """The same models with connections and a budget of their own."""
@@ -224,7 +211,7 @@ class Models:
             rate_limiter = self.rate_limiter_of(address) if self.rate_limiter_of else None
             self.limits[address] = Limits(at_once, rate_limiter, self.clock)
         return Client(
-            server if self.answerer is None else _StandIn(server, self.answerer),
+            server,
             self.limits[address],
             # DSPy keeps the answers of a program's own model, if it is to
             cache=self.cache if isinstance(model, ModelChoice) else None,
@@ -249,41 +236,6 @@ def lms_of_program() -> "tuple[dspy.BaseLM | None, dspy.BaseLM | None]":
 
     in_context, configured = thread_local_overrides.get().get("lm"), main_thread_config.get("lm")
     return (None if in_context is configured else in_context), configured
-
-
-class _StandIn:
-    """Answers in place of the server at the same address, so that both have the same keys in the cache."""
-
-    def __init__(self, transport: Transport, answerer: Answerer) -> None:
-        self.address = transport.address
-        self.model = transport.model
-        self.defaults = transport.defaults
-        self.structured = transport.structured
-        self._answer = answerer
-
-    async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
-        text, written = self._answer(call)
-        counted = count_tokens([message.content for message in call.messages])
-        return Reply(text, "stop", _FORMAT_TOKENS + sum(count + _FORMAT_TOKENS for count in counted), written)
-
-
-class _ReadOnlyCache:
-    """A cache that is read, and written to in memory only."""
-
-    def __init__(self, cache: AnswerCache | None) -> None:
-        self._cache = cache
-        self._own: dict[str, str | None] = {}
-
-    def get(self, key: str) -> str | None:
-        if key in self._own:
-            return self._own[key]
-        return self._cache.get(key) if self._cache is not None else None
-
-    def put(self, key: str, answer: str) -> None:
-        self._own[key] = answer
-
-    def remove(self, key: str) -> None:
-        self._own[key] = None
 
 
 def _check_role(role: str) -> None:

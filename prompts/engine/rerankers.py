@@ -68,11 +68,6 @@ class ApiReranker(Reranker):
         super().__init__(self._api.name)
         self._model = where.model
 
-    def forecast(self, query: str, passages: Sequence[str], number: int) -> Spent:
-        """What ranking so many passages like these would take, in one call."""
-        each = sum(map(rough_tokens, passages)) / max(len(passages), 1) + rough_tokens(query)
-        return Spent(calls=1, input_tokens=round(number * each), cost_usd=None)
-
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         started = time.monotonic()
         answer = self._read(self._api.post({"model": self._model, "query": query, "documents": list(passages)}))

@@ -13,8 +13,9 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   compared so where the question names nothing but acronyms.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
-what the piece's document is about: "directed by X", then who X is. Then the excerpts that hold the words beside the
-question word, and the ends of such links (`END`), come first. Nothing is written: an excerpt is a span.
+what the piece's document is about: "directed by X", then who X is. Of the chosen ones those that are called supported
+come first, then those that hold the words beside the question word, and the ends of such links (`END`). Nothing is
+written: an excerpt is a span.
 """
 
 import re
@@ -202,8 +203,10 @@ def best_excerpts(
         if not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR:
             return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
-    support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
-    first = sorted(chosen, key=lambda piece: -asked.near(piece.unit.terms) - END * _linked(piece, chosen))
+    answering = [piece for piece in chosen if supported(asked, piece)]
+    support: Support = "none" if answering else "partial"
+    nearness = {piece: asked.near(piece.unit.terms) + END * _linked(piece, chosen) for piece in chosen}
+    first = sorted(chosen, key=lambda piece: (piece not in answering, -nearness[piece]))
     runs: list[list[_Piece]] = []
     for piece in sorted(chosen, key=_place):
         if runs and _adjoins(asked, runs[-1][-1], piece):
@@ -273,6 +276,8 @@ def _part(word: str, text: str) -> float:
 def supported(asked: AskedTerms, piece: _Piece) -> bool:
     """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind.
 
+    Names are not told apart from words in Chinese: what the question opens with stands there as it is written.
+
     Of a list, steps, a way, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
     """
     held = piece.held | piece.above
@@ -280,7 +285,10 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     if asked.weights.keys() <= names:
         return False  # what is asked of the names is in no word that a text could hold
     named = all(name <= held for name in asked.names) and asked.figures <= piece.held
-    enough = asked.weigh(held) >= SUPPORTED and (not asked.han or _held_han(asked, _with_headings(piece)) >= SUPPORTED)
+    enough = asked.weigh(held) >= SUPPORTED
+    if asked.han:
+        text = _with_headings(piece)
+        named, enough = named and asked.topic in text, enough and _held_han(asked, text) >= SUPPORTED
     return named and enough and asked.kind not in OPEN and (piece.fits or not asked.kind)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 
 from prompts.text.alike import alike
 from prompts.text.amounts import MONTH
@@ -81,6 +82,7 @@ class AskedTerms:
     things: tuple[frozenset[str], ...] = ()
     words: Mapping[str, float] = field(default_factory=dict)
     foreign: bool = False
+    topic: str = ""  # what a Chinese question opens with, up to its first verb or particle: what it is about
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -140,6 +142,7 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
         tuple(things),
         words,
+        topic=_topic(content) if is_han(question) else "",
     )
 
 
@@ -160,6 +163,13 @@ def han_words(question: str) -> dict[str, float]:
         for word, kind, _ in tagged(question)
         if WORD.search(word) and not (HAN_RUN.match(word) and kind[0] in "ruydpc")
     }
+
+
+def _topic(question: str) -> str:
+    """The words that a Chinese question opens with, up to the first verb, particle or sign: "黑尾前肛鳗" 的体长."""
+    opening = takewhile(lambda word: WORD.search(word[0]) and word[1][0] not in "uvprcy", tagged(question))
+    topic = simplified(fold("".join(word for word, _, _ in opening)))
+    return topic if len(topic) > 1 else ""
 
 
 def _rarest(term: str, words: Mapping[str, float]) -> float:

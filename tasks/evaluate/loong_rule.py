@@ -5,6 +5,8 @@ Loong (Wang et al. 2024, arXiv 2406.17419) has a language model judge answers. T
 - level 1 and 2 (spotlight locating, comparison): every figure of the gold answer is among the answer's values, equal in
   number and sign (thousands separators, currency and "in thousands" aside), in the gold's order where several are
   listed; where the gold is a name, the first value is that name (folded, without its legal form) and no other is given.
+  An answer without bare values is read by its first line: its figures, years aside, are the values, or the one of the
+  documents' names that it holds.
 - level 3 (clustering): the same things in each class; classes without things count as absent.
 - level 4 (chain of reasoning): every figure of the gold, rounded as the gold rounds, stands in the answer in the gold's
   order, and the words of direction go the same way.
@@ -21,6 +23,7 @@ from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
 
 _YEAR = re.compile(r"(?:19|20)\d{2}")
+_MARKER = re.compile(r"\[\d+\]")
 _WORD = re.compile(r"[^\W_]+")
 # What a company's legal form adds to its name.
 _FORMS = frozenset(
@@ -50,10 +53,12 @@ def is_right(question: EvaluationQuestion, values: Sequence[str], text: str) -> 
         return _same_classes(gold, question.names, text)
     if question.kind == "chain_of_reasoning":
         return _in_order(_golden(gold), text) and _directions(gold, text)
-    figures = _golden(gold)
+    figures, first = _golden(gold), _MARKER.sub("", text.partition("\n")[0])
     if figures and not _is_name(gold, question.names):
-        return _listed(figures, values)
-    return len(values) == 1 and _called(gold, values[0])
+        return _listed(figures, values or [one.text for one in _golden(first)])
+    if values:
+        return len(values) == 1 and _called(gold, values[0])
+    return _called(gold, first) and sum(_called(name, first) for name in question.names) <= 1
 
 
 def _called(name: str, said: str) -> bool:

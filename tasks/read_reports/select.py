@@ -18,7 +18,7 @@ from storage.graph_records import Community, Report
 from tasks.read_reports.near import CommunityChunkIndex, NearPassages
 from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
 
-# So many openings fit into one call: the larger the call, the more of each summary is shown.
+# Openings of reports that one rating call has room for: each has an equal share of its tokens.
 REPORTS_A_CALL = 60
 PER_REPORT = 30  # its number, and its reason and rating in the answer
 # (reports) → how relevant each is to the question, 0-1.
@@ -44,7 +44,7 @@ class Reach:
 
 
 def reach_of(policy: Policy) -> Reach:
-    """By effort; what is read are so many calls of the map step."""
+    """The reach by effort; `tokens` fills one, two or eight calls of the map step."""
     calls = {"low": 1, "medium": 2, "high": 8}[policy.effort]
     roots, below = {"low": (40, 24), "medium": (60, 40), "high": (400, 400)}[policy.effort]
     return Reach(roots, below, calls * policy.limits.map)

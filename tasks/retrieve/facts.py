@@ -6,7 +6,6 @@ from functools import cached_property
 from math import log1p
 
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import yen
 
 from storage.graph_records import Entity, Occurrence, Relation
 
@@ -33,6 +32,8 @@ class Ways:
         if source == target or source not in self.place or target not in self.place:
             return []
         start, goal = self.place[source], self.place[target]
+        from scipy.sparse.csgraph import yen  # with the linear algebra that it loads, for paths alone
+
         costs, before = yen(self._steps, start, goal, k, directed=False, return_predecessors=True)
         chains: list[tuple[float, list[str]]] = []
         for cost, earlier in zip(costs.tolist(), before, strict=True):

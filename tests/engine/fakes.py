@@ -48,9 +48,11 @@ class ManualTime:
         return list(await gathered)
 
 
-def budget(folder: Path, time: ManualTime, rpm: int | None = None, tpm: int | None = None) -> CallBudget:
+def budget(
+    folder: Path, time: ManualTime, rpm: int | None = None, tpm: int | None = None, server: str = "server"
+) -> CallBudget:
     """Limits a minute in that time, counted in slots of a quarter second."""
-    return CallBudget(SqliteFile(folder / "limits.sqlite", SCHEMA), "server", rpm, tpm, clock=lambda: time.now)
+    return CallBudget(SqliteFile(folder / "limits.sqlite", SCHEMA), server, rpm, tpm, clock=lambda: time.now)
 
 
 @dataclass(frozen=True)

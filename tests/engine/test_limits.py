@@ -11,8 +11,7 @@ import pytest
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
 from prompts.engine.limits import Limits
 from prompts.engine.spending import Meter, Price, SpendBudget, Spent
-from storage.budget import SCHEMA, CallBudget
-from storage.sqlite import SqliteFile
+from storage.budget import CallBudget
 from tests.engine.fakes import ManualTime, budget
 
 Seen = list[tuple[float, str]]
@@ -225,35 +224,21 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     assert rows == [("a", "m", 2, None), ("a", "n", 1, 2.0)]
 
 
-class Time:
-    """Seconds since 1970, set by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time() -> ManualTime:
+    time = ManualTime()
+    time.now = 1_800_000_000.0
+    return time
 
 
-def open_budget(
-    folder: Path, time: Time, rpm: int | None = None, tpm: int | None = None, server: str = "s"
-) -> CallBudget:
-    return CallBudget(SqliteFile(folder / "limits.sqlite", SCHEMA), server, rpm, tpm, clock=time)
+def granted(budget: CallBudget, priority: int = 1) -> bool:
+    return budget.take(1, priority)[1] == 0
 
 
-def granted(budget: CallBudget, tokens: int = 1, priority: int = 1) -> bool:
-    return budget.take(tokens, priority)[1] == 0
-
-
-def test_the_calls_of_all_who_share_the_file_count(tmp_path: Path, time: Time) -> None:
-    one, other = open_budget(tmp_path, time, rpm=3), open_budget(tmp_path, time, rpm=3)
+def test_the_calls_of_all_who_share_the_file_count(tmp_path: Path, time: ManualTime) -> None:
+    one, other = budget(tmp_path, time, rpm=3), budget(tmp_path, time, rpm=3)
     assert [granted(one), granted(other), granted(one), granted(other)] == [True, True, True, False]
-    assert granted(open_budget(tmp_path, time, rpm=3, server="another"))
+    assert granted(budget(tmp_path, time, rpm=3, server="another"))
     time.now += 59.9
     _, wait = other.take(1, 1)
     assert 0.1 <= wait <= 0.4
@@ -261,8 +246,10 @@ def test_the_calls_of_all_who_share_the_file_count(tmp_path: Path, time: Time) -
     assert [granted(one), granted(other), granted(one), granted(other)] == [True, True, True, False]
 
 
-def test_a_question_that_waits_in_one_process_goes_before_the_index_of_another(tmp_path: Path, time: Time) -> None:
-    index, question = open_budget(tmp_path, time, rpm=1), open_budget(tmp_path, time, rpm=1)
+def test_a_question_that_waits_in_one_process_goes_before_the_index_of_another(
+    tmp_path: Path, time: ManualTime
+) -> None:
+    index, question = budget(tmp_path, time, rpm=1), budget(tmp_path, time, rpm=1)
     assert granted(index, priority=1)
     _, wait = question.take(1, 0)
     time.now += wait
@@ -274,9 +261,9 @@ def test_a_question_that_waits_in_one_process_goes_before_the_index_of_another(t
     assert granted(index, priority=1)
 
 
-def test_a_clock_that_is_set_back_stops_nobody(tmp_path: Path, time: Time) -> None:
-    budget = open_budget(tmp_path, time, rpm=1)
-    assert granted(budget)
-    budget.take(1, 0)
+def test_a_clock_that_is_set_back_stops_nobody(tmp_path: Path, time: ManualTime) -> None:
+    limited = budget(tmp_path, time, rpm=1)
+    assert granted(limited)
+    limited.take(1, 0)
     time.now -= 86_400
-    assert granted(budget)
+    assert granted(limited)

@@ -1,14 +1,12 @@
 """A small workspace, questions on it with their answers, and the command."""
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from flows.__main__ import main
+from tests.flows.conftest import Command, Ended
 from tests.workspaces import indexed, write_rows
 
 ROWS = (
@@ -23,32 +21,16 @@ QUESTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out.splitlines()[0])
-
-
-@dataclass(frozen=True)
-class Bench:
+class Bench(Command):
     """The command on a workspace of three documents, and a file of three questions on them."""
 
-    workspace: Path
-    questions: Path
-    folder: Path
-    run: Callable[[Sequence[str]], Ran]
+    def __init__(self, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
+        super().__init__(indexed(folder, ROWS), captured)
+        self.folder = folder
+        self.questions = write_rows(folder / "questions.jsonl", QUESTIONS)
+        self.at = partial(Command, captured=captured)
 
-    def __call__(self, *arguments: str) -> Ran:
-        return self.run([*arguments, "--workspace", str(self.workspace)])
-
-    def evaluate(self, *systems: str, more: Sequence[str] = ()) -> Ran:
+    def evaluate(self, *systems: str, more: Sequence[str] = ()) -> Ended:
         """Evaluate these systems on the questions, with JSON as the result."""
         typed = [part for system in systems for part in ("--system", system)]
         return self("evaluate", "--questions", str(self.questions), "--json", *typed, *more)
@@ -66,12 +48,4 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-
-    def run(arguments: Sequence[str]) -> Ran:
-        capsys.readouterr()
-        code = main(arguments)
-        said = capsys.readouterr()
-        return Ran(code, said.out, said.err)
-
-    questions = write_rows(tmp_path / "questions.jsonl", QUESTIONS)
-    return Bench(indexed(tmp_path, ROWS), questions, tmp_path, run)
+    return Bench(tmp_path, capsys)

@@ -42,14 +42,6 @@ def apart_from_time(report: EvaluationReport) -> object:
     return kept | {"costs": [row.model_dump(exclude={"seconds", "cached_calls"}) for row in report.costs]}
 
 
-@pytest.fixture
-def scripted(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The scripted server as the model of every role."""
-    for name, setting in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
-        monkeypatch.setenv(f"TRELLIS_{name}", setting)
-    return model_server
-
-
 def calls(server: Server) -> int:
     return sum(int(step["calls"]) for step in server.stats()["steps"].values())
 
@@ -105,37 +97,37 @@ def test_a_judge_compares_every_two_systems(bench: Bench, scripted: Server) -> N
     assert calls(scripted) == 6
 
 
-def test_a_forecast_sends_nothing(bench: Bench, scripted: Server) -> None:
-    plan = bench.evaluate("naive", "struct", more=["--dry-run"]).json
-    assert calls(scripted) == 0
-    assert json.loads(bench("evaluate", "--list", "--json").out) == []
-    made = bench.evaluate("naive", "struct").json
-    for forecast, cost in zip(plan["systems"], made["costs"], strict=True):
-        assert forecast["calls"] + forecast["cached_calls"] == cost["calls"] > 0
-    assert plan["calls"] == calls(scripted)
-    assert plan["input_tokens"] == pytest.approx(scripted.stats()["prompt_tokens"], rel=0.3)
-
-
-def test_a_forecast_counts_judging_embedding_and_reranking(
+def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
     bench: Bench, scripted: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = f"base_url={scripted.base_url}"
     system = f"mode=naive,name=served,reranker=m,reranker_{served},reranker_passages=3"
     monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", scripted.base_url)
     monkeypatch.setenv("TRELLIS_EMBEDDING", "m")
-    for name, texts in (("long", ["Tomas Reyd, as was told for many years."] * 3), ("short", ["Reyd"] * 3)):
-        bench.recorded(name, *texts)
-    systems = (system, f"answers={bench.folder / 'long.jsonl'},name=long")
+    rows = [
+        {**row, "id": f"{row['id']}-{n}", "question": f"{row['question']} {n}"} for n in range(5) for row in QUESTIONS
+    ]
+    write_rows(bench.questions, rows)
+    long = write_rows(bench.folder / "long.jsonl", [{"id": row["id"], "answer": "Reyd, for years."} for row in rows])
     assert bench("index", str(bench.folder / "rows.jsonl"), "--full", "--json").code == 0
     scripted.reset()
-    arguments = ["--judge", "overall,directness", "--measures", "f1,loong_score"]
-    plan = bench.evaluate(*systems, more=[*arguments, "--dry-run"]).json
-    assert calls(scripted) == 0
-    bench.evaluate(*systems, more=arguments)
-    made = {name: step["calls"] for name, step in scripted.stats()["steps"].items()}
-    assert made == {"answer": 3, "embeddings": 3, "rerank": 3, "judge": 12, "grade": 6}
-    assert plan["judging"]["calls"] == 18
-    assert plan["calls"] == sum(made.values())
+    systems, more = (
+        (system, f"answers={long},name=long"),
+        ["--judge", "overall,directness", "--measures", "f1,loong_score"],
+    )
+
+    def asked() -> dict[str, int]:
+        return {name: int(step["calls"]) for name, step in scripted.stats()["steps"].items()}
+
+    plan = bench.evaluate(*systems, more=[*more, "--dry-run"]).json
+    assert asked() == {"answer": 5, "embeddings": 5, "rerank": 5, "judge": 20, "grade": 10}
+    assert json.loads(bench("evaluate", "--list", "--json").out) == []
+    assert [(row["questions"], row["calls"]) for row in plan["systems"]] == [(10, 30), (10, 0)]
+    assert (plan["judging"]["calls"], plan["calls"]) == (60, 90)
+    before = scripted.stats()["prompt_tokens"]
+    bench.evaluate(*systems, more=more)
+    assert asked() == {"answer": 15, "embeddings": 15, "rerank": 15, "judge": 60, "grade": 30}
+    assert scripted.stats()["prompt_tokens"] - before == pytest.approx(plan["input_tokens"], rel=0.1)
 
 
 def test_answers_of_a_stopped_evaluation_can_be_removed(bench: Bench) -> None:
@@ -165,7 +157,7 @@ def test_a_key_in_answers_of_another_program_is_masked(bench: Bench, monkeypatch
 
 
 def test_a_budget_ends_it_and_what_was_answered_is_kept(bench: Bench, scripted: Server) -> None:
-    read = bench.evaluate("naive", more=["--dry-run"]).json["input_tokens"] // len(QUESTIONS)
+    read = bench("ask", "Who is Ana Korb?", "--mode", "naive", "--json").json["usage"]["input_tokens"]
     # Room for what one call reads and may write (4096 tokens at most), and for no second one.
     ran = bench.evaluate("naive", more=["--budget-tokens", str(read + 4096 + 300)])
     assert (ran.code, json.loads(bench("evaluate", "--list", "--json").out)) == (3, [])
@@ -215,7 +207,7 @@ def test_a_gate_holds_back_what_got_worse(bench: Bench) -> None:
     assert bench.evaluate(good, more=["--gate", str(gate)]).code == 0
     worse = bench.evaluate(bench.recorded("kb", "Tomas Reyd", "Oslo", "Mira Sand"), more=["--gate", str(gate)])
     assert worse.code == 6
-    assert worse.json["gate"][0] | {"accepted": 0} == {
+    assert worse.rows[0]["gate"][0] | {"accepted": 0} == {
         "measure": "exact_match", "system": "kb", "margin": 0.1, "value": 0.6667, "before": 1.0, "accepted": 0,
         "holds": False,
     }  # fmt: skip
@@ -242,6 +234,16 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     assert "before 1" in text
 
 
+def test_the_page_marks_the_best_and_nothing_where_all_are_alike(bench: Bench) -> None:
+    page = bench.folder / "page.html"
+    names = {"one": "Velin", "two": "Velin", "three": "Nobody"}
+    systems = [bench.recorded(name, "Tomas Reyd", place, "Mira Sand") for name, place in names.items()]
+    for count, marked in ((2, 0), (3, 2)):
+        more = ["--measures", "exact_match", "--page", str(page)]
+        assert bench.evaluate(*systems[:count], more=more).code == 0
+        assert page.read_text(encoding="utf-8").count('class="best"') == marked
+
+
 def test_a_forgotten_document_is_gone_from_evaluations(bench: Bench) -> None:
     bench.evaluate("naive")
     bench("watch", "add", "Who built Holm Light?")
@@ -260,10 +262,10 @@ def test_an_archive_holds_evaluations_and_watched_questions(bench: Bench) -> Non
     bench("watch", "add", "Who built Holm Light?")
     file, other = bench.folder / "kb.tar.gz", bench.folder / "other"
     assert bench("archive", str(file)).code == 0
-    assert bench.run(["restore", str(file), "--workspace", str(other)]).code == 0
-    restored = bench.run(["evaluate", "--show", "1", "--json", "--workspace", str(other)])
+    assert bench.at(other)("restore", str(file)).code == 0
+    restored = bench.at(other)("evaluate", "--show", "1", "--json")
     assert restored.json["scores"] == report["scores"]
-    assert "Holm Light" in bench.run(["watch", "--workspace", str(other)]).out
+    assert "Holm Light" in bench.at(other)("watch").out
     sizes = bench("status", "--json").json["sizes"]
     assert sizes["evaluations_bytes"] > 0
 

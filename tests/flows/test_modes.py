@@ -91,7 +91,7 @@ async def test_a_name_without_its_spelling_is_found_by_its_vector(indexed: Path,
     named = open_runtime(settings, lambda step, _done, _total: counted.append(step))
     for _ in range(2):
         with named.workspace.write() as staging:
-            await embed_graph(staging, named)
+            await embed_graph(None, staging, named)
             staging.publish()
     assert counted == ["embed names"]
     assert await found_low(named) == ["bridge"]

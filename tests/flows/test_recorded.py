@@ -22,7 +22,7 @@ from flows.operations.watch import ask_watched, watch
 from flows.orchestration import recording
 from flows.orchestration.artifacts import Progress, put
 from flows.orchestration.recording import begin, flow
-from flows.orchestration.warm_questions import answer_questions
+from flows.orchestration.warm_questions import EVERY, answer_questions, opened
 from flows.query import query
 from flows.runtime import open_runtime
 from flows.settings import load_settings
@@ -291,6 +291,17 @@ async def test_runs_are_done_and_end_where_somebody_cancels_them_or_the_process_
             await serving
         assert await end_of(last) == "CANCELLED"
         assert (await client.read_deployment(deployment)).paused
+
+
+async def test_a_workspace_is_opened_as_soon_as_something_is_published_in_it(source: Path, tmp_path: Path) -> None:
+    workspace, ended = str(tmp_path / "ws"), threading.Event()
+    opening = asyncio.create_task(opened(workspace, ended))
+    await asyncio.sleep(2 * EVERY)
+    assert not opening.done()
+    await index(str(source), workspace=workspace)
+    assert await asyncio.wait_for(opening, PATIENCE)
+    ended.set()
+    assert not await opened(str(tmp_path / "other"), ended)
 
 
 SECRET = "sk-never-to-be-shown-0815"

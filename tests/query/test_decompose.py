@@ -42,6 +42,12 @@ async def test_a_plain_question_is_spared_but_not_at_high_effort() -> None:
     assert spared(high) == {}
 
 
+async def test_at_low_effort_a_question_stays_whole_and_the_structures_are_read_at_once() -> None:
+    low = scripted(Decompose, effort="low")
+    assert await decompose(QUESTION, ["Tarn Hall: 2 elements"], False, low) == [QUESTION]
+    assert "decompose" in spared(low)
+
+
 async def test_a_part_that_waits_for_a_later_one_is_asked_for_again() -> None:
     with pytest.raises(AnswerMalformed, match="does not come before it"):
         await decompose(

@@ -4,14 +4,16 @@ import json
 import logging
 import socket
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from flows.service.access import COOKIE, RequestLimits
+from flows.service.access import COOKIE, DayLimits, RequestLimits, TooOften
+from prompts.engine.spending import Meter, Spent
+from storage.errors import UsageError
 from tests.server.client import Server
 from tests.service.conftest import QUESTION, Start, keys_of
 
@@ -101,6 +103,55 @@ def test_a_key_has_so_many_tokens_a_day_whatever_way_it_asks(
     assert client.get("/api/v1/documents").status_code == 200
     allowed = client.post(ASK, json={"question": QUESTION}, headers={"authorization": f"Bearer {other}"})
     assert allowed.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usd", "spent", "allowed"),
+    [
+        (None, None, Spent(input_tokens=10**9, cost_usd=1e6), True),
+        (11, None, Spent(input_tokens=5, output_tokens=5, cost_usd=None), True),
+        (10, None, Spent(input_tokens=5, output_tokens=5), False),
+        (None, 0.5, Spent(input_tokens=10**9, cost_usd=0.49), True),
+        (None, 0.5, Spent(cost_usd=0.5), False),
+        (None, 0.5, Spent(input_tokens=1, cost_usd=None), False),
+    ],
+)
+def test_a_day_has_so_many_tokens_and_so_much_money(
+    tokens: int | None, usd: float | None, spent: Spent, allowed: bool
+) -> None:
+    limits, meter = DayLimits(tokens, usd), Meter()
+    limits.check()
+    meter.record("answer", "m", spent)
+    limits.add(meter)
+    with nullcontext() if allowed else pytest.raises(TooOften):
+        limits.check()
+
+
+def test_money_is_limited_only_where_prices_are_known(
+    start: Start, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert start(usd_a_day=0.01).post(ASK, json={"question": QUESTION}).status_code == 200, "offline nothing is spent"
+    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url)):
+        monkeypatch.setenv(f"TRELLIS_{name}", value)
+    with pytest.raises(UsageError, match="price of openai/m") as refusal:
+        start(usd_a_day=0.01)
+    assert "TRELLIS_SERVICE_TOKENS_A_DAY" in refusal.value.remedy
+
+
+def test_what_a_question_took_counts_though_it_failed(
+    start: Start, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
+        monkeypatch.setenv(f"TRELLIS_{name}", value)
+    client = start(tokens_a_day=1)
+    model_server.misbehave({"kind": "unauthorized", "step": "answer"})
+    asked = {"question": "Where was he born?", "history": [QUESTION, "Tomas Reyd designed it."]}
+    assert client.post(ASK, json=asked).status_code == 502
+    refused(client.post("/api/v1/retrieve", json={"question": QUESTION}), 429, "TooOften")
+    refused(client.post("/v1/embeddings", json={"input": QUESTION, "model": "trellis"}), 429, "TooOften")
+    counted = [line for line in client.get("/metrics").text.splitlines() if line.startswith("trellis_tokens_total{")]
+    assert len(counted) == 2
+    assert all(float(line.split()[-1]) > 0 for line in counted)
 
 
 def test_a_key_has_so_many_requests_a_minute(start: Start) -> None:

@@ -54,9 +54,7 @@ def test_earlier_turns_are_the_history_of_a_question(start: Start) -> None:
     assert "Velin" in str(done.choices[0].message.content)
 
 
-def test_a_draft_comes_as_reasoning(model_server: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("", "openai/m"), ("_BASE_URL", model_server.base_url), ("_API_KEY", "made-up-key-4711")):
-        monkeypatch.setenv(f"TRELLIS_LM{name}", value)
+def test_a_draft_comes_as_reasoning(scripted: Server, start: Start) -> None:
     client = client_for(start)
     asked = [{"role": "user", "content": "Where was Tomas Reyd born?"}]
     chunks = list(client.chat.completions.create(model="trellis", messages=asked, stream=True))

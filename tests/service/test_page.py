@@ -261,17 +261,15 @@ def test_a_service_with_keys_asks_for_one_and_takes_no_other(browser: Browser, t
 
 
 def test_what_failed_is_tried_again_and_an_answer_is_stopped(
-    browser: Browser, model_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, scripted: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
-        monkeypatch.setenv(f"TRELLIS_{name}", value)
-    model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
+    scripted.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
     with served(tmp_path, [row(number) for number in range(12)]) as service, opened(browser, service) as page:
         page.get_by_role("link", name="Documents").click()
         failed = page.locator("section", has_text="What failed")
         expect(failed.locator("li")).to_contain_text("d5")
-        model_server.misbehave()
+        scripted.misbehave()
         failed.get_by_role("button", name="Try again").click()
         expect(page.locator("#notice")).to_contain_text("1 of 1 succeeded")
         expect(page.locator("section", has_text="What failed")).to_have_count(0)
@@ -279,12 +277,12 @@ def test_what_failed_is_tried_again_and_an_answer_is_stopped(
         expect(page.locator("tbody tr", has_text="retry")).to_contain_text("completed")
 
         page.get_by_role("link", name="Ask", exact=True).click()
-        model_server.settle(latency_ms=WAIT)
+        scripted.settle(latency_ms=WAIT)
         page.get_by_role("textbox", name="Your question").fill("Who planned Velin Town?")
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Stop").click()
         expect(page.locator(".turn [role=alert]")).to_contain_text("Stopped.")
-        model_server.settle(latency_ms=0)
+        scripted.settle(latency_ms=0)
         page.get_by_role("textbox", name="Your question").fill("Who planned Velin Town?")
         page.keyboard.press("Enter")
         expect(page.locator(".turn .foot")).to_be_visible()

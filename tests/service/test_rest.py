@@ -43,16 +43,14 @@ def test_events_come_in_order_and_the_answer_is_the_last(start: Start) -> None:
     assert "Tomas Reyd" in Answer.model_validate(events[-1][1]).answer
 
 
-def test_the_draft_of_a_model_is_streamed(model_server: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("", "openai/m"), ("_BASE_URL", model_server.base_url), ("_API_KEY", "made-up-key-4711")):
-        monkeypatch.setenv(f"TRELLIS_LM{name}", value)
+def test_the_draft_of_a_model_is_streamed(scripted: Server, start: Start) -> None:
     client = start()
     events = events_of(client, {"question": "Where was Tomas Reyd born?"})
     texts = [data["text"] for name, data in events if name == "text"]
     assert len(texts) > 1
     assert "Tomas Reyd was born in Velin" in "".join(texts)
     assert events[-1][0] == "answer"
-    model_server.misbehave({"kind": "unauthorized", "step": "answer"})
+    scripted.misbehave({"kind": "unauthorized", "step": "answer"})
     failed = events_of(client, {"question": "Who was Ana Korb?"})[-1]
     assert failed[0] == "error"
     assert failed[1].keys() == {"type", "message", "remedy"}

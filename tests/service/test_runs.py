@@ -1,5 +1,9 @@
 """Index runs of the service: uploads are indexed, forgotten and cancelled, and questions go on meanwhile."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -11,7 +15,9 @@ from flows.runtime import open_runtime
 from flows.settings import load_settings
 from tests.patience import PATIENCE
 from tests.service.conftest import QUESTION, Start, client_of
+from tests.workspaces import write_rows
 
+ROOT = Path(__file__).resolve().parents[2]
 LETTER = "Quillon Tower was designed by Peta Lorne in 1999."
 
 
@@ -103,3 +109,21 @@ def test_a_run_ends_with_the_service(workspace: Path) -> None:
     stored = open_runtime(load_settings({"workspace": workspace})).workspace
     with stored.write():  # nobody else writes
         assert stored.current() in {1, 2}  # it may have published before the service ended
+
+
+def test_a_run_that_is_told_to_end_says_nothing(workspace: Path, tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "rows.jsonl", [{"id": str(i), "text": f"{LETTER} {i}"} for i in range(200)])
+    command = [sys.executable, "-P", "-m", "flows.service.index_process"]
+    order = {"workspace": str(workspace), "full": False, "allow_removals": False, "remake": False}
+    with subprocess.Popen(
+        command, cwd=ROOT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps({**order, "sources": [str(source)]}) + "\n")
+        process.stdin.close()  # at once, before it listens
+        rest = process.stdout.read()
+        assert process.stderr.read() == ""
+    assert process.returncode == (0 if "report" in rest else 130)

@@ -1,10 +1,8 @@
 """An archive holds a workspace as it was at one moment, and of a file from elsewhere nothing is believed."""
 
-import bz2
 import gzip
 import io
 import json
-import lzma
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -113,40 +111,28 @@ def test_other_endings_are_refused(root: Path, tmp_path: Path, name: str) -> Non
 GENERATION = "generations/000001/generation.duckdb"
 
 
-def add(name: str) -> Callable[[Entries], None]:
-    return lambda entries: entries.update({name: b"x"})
-
-
 def cut(entries: Entries) -> None:
     entries[GENERATION] = entries[GENERATION][:-1]
 
 
-def lose(*names: str) -> Callable[[Entries], None]:
-    def change(entries: Entries) -> None:
-        for name in names:
-            del entries[name]
-
-    return change
+def lose(entries: Entries) -> None:
+    for name in ("manifest.json", "generation.duckdb"):
+        del entries[f"generations/000002/{name}"]
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (add("../escaped"), "'../escaped' is not of a workspace"),
-        (add("/escaped"), "is not of a workspace"),
-        (add("generations/000001/chroma-1/x"), "is not of a workspace"),
-        (add("generations/000003/manifest.json"), "generation 3 is damaged"),
-        (lambda entries: entries.update({"side.sqlite": b"none" * 999}), "database is damaged"),
+        (lambda entries: entries.update({"../escaped": b"x"}), "'../escaped' is not of a workspace"),
         (cut, "generation 1 is damaged"),
-        (lose("generations/000002/manifest.json"), "generation 2 is damaged"),
-        (lose("generations/000002/manifest.json", "generations/000002/generation.duckdb"), "current generation"),
-        (lambda entries: entries.update(CURRENT=b'{"current":3,"last":3}'), "current generation"),
+        (lose, "current generation"),
         (lambda entries: entries.clear(), "current generation"),
     ],
 )
 def test_a_changed_archive_is_refused(
     archive: Path, tmp_path: Path, change: Callable[[Entries], None], words: str
 ) -> None:
+    """tests/hostile holds more changes of an archive, links among them."""
     changed = rewritten(archive, tmp_path / "changed.tar", change)
     with pytest.raises(ArchiveError, match=words):
         read_archive(changed, tmp_path / "in" / "ws")
@@ -154,20 +140,16 @@ def test_a_changed_archive_is_refused(
     assert not (tmp_path / "escaped").exists()
 
 
-def test_links_are_refused(archive: Path, tmp_path: Path) -> None:
-    with tarfile.open(archive) as read, tarfile.open(tmp_path / "links.tar", "w") as made:
-        for entry in read:
-            if entry.name == "side.sqlite":
-                entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, "/etc/passwd", 0
-            made.addfile(entry, read.extractfile(entry) if entry.isreg() else None)
-    with pytest.raises(ArchiveError, match="is not of a workspace"):
-        read_archive(tmp_path / "links.tar", tmp_path / "ws")
+OF_SQLITE = {
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory_entries; END",
+    "another version": "PRAGMA user_version = 99",
+}
 
 
 def sql_of_strangers(root: Path, where: str) -> None:
-    if where == "side.sqlite":
-        with closing(sqlite3.connect(root / where)) as connection:
-            connection.execute("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory_entries; END")
+    if where in OF_SQLITE:
+        with closing(sqlite3.connect(root / "side.sqlite")) as connection:
+            connection.execute(OF_SQLITE[where])
         return
     with duckdb.connect(str(root / "generations" / "000001" / "generation.duckdb")) as connection:
         if where == "view":
@@ -181,7 +163,7 @@ def sql_of_strangers(root: Path, where: str) -> None:
             connection.execute("ALTER TABLE documents ALTER title SET DEFAULT version()")
 
 
-@pytest.mark.parametrize("where", ["view", "other view", "macro", "default", "side.sqlite"])
+@pytest.mark.parametrize("where", ["view", "other view", "macro", "default", *OF_SQLITE])
 def test_a_database_with_more_than_data_is_refused(root: Path, archive: Path, tmp_path: Path, where: str) -> None:
     copy = copy_of(root, tmp_path / "copy")
     sql_of_strangers(copy, where)
@@ -193,20 +175,8 @@ def test_a_database_with_more_than_data_is_refused(root: Path, archive: Path, tm
         manifest["database_bytes"] = len(entries[GENERATION])
         entries["generations/000001/manifest.json"] = json.dumps(manifest).encode()
 
-    with pytest.raises(ArchiveError, match="other things than ours"):
+    with pytest.raises((ArchiveError, WorkspaceFormatError), match=r"other things than ours|version 99"):
         read_archive(rewritten(archive, tmp_path / "strange.tar", put_in), tmp_path / "ws")
-
-
-def test_another_version_is_refused(root: Path, archive: Path, tmp_path: Path) -> None:
-    copy = copy_of(root, tmp_path / "copy")
-    with closing(sqlite3.connect(copy / "side.sqlite")) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-    def put_in(entries: Entries) -> None:
-        entries["side.sqlite"] = (copy / "side.sqlite").read_bytes()
-
-    with pytest.raises(WorkspaceFormatError, match="version 99"):
-        read_archive(rewritten(archive, tmp_path / "newer.tar", put_in), tmp_path / "ws")
 
 
 def test_an_archive_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -259,7 +229,7 @@ def test_a_damaged_older_generation_is_left_out(root: Path, tmp_path: Path, capl
     assert read_archive(tmp_path / "kept.tar", tmp_path / "ws").generations == (2,)
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, bytes])
+@pytest.mark.parametrize("compress", [gzip.compress, bytes])
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no tar", "empty"])
 def test_a_damaged_file_is_no_archive(
     archive: Path, tmp_path: Path, compress: Callable[[bytes], bytes], damage: str

@@ -173,6 +173,10 @@ def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
     assert staging.communities.communities(level=1) == COMMUNITIES[1:]
     assert staging.communities.reports() == REPORTS
     assert staging.communities.reports(level=0) == REPORTS[:1]
+    other = REPORTS[0].model_copy(update={"title": "Another"})
+    staging.communities.replace_communities(COMMUNITIES[:1], [other], [other.community])
+    assert staging.communities.communities() == COMMUNITIES
+    assert staging.communities.reports() == [other, *REPORTS[1:]]
 
 
 def test_a_transaction_is_undone_whole(staging: Staging) -> None:

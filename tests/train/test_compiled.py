@@ -28,13 +28,11 @@ def written(place: str) -> str:
 
 
 @pytest.fixture
-def gold(copied: Command, model_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def gold(copied: Command, scripted: Server, tmp_path: Path) -> Path:
     """Questions with their gold; the server knows every second answer, and all of them under a better instruction."""
-    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
-        monkeypatch.setenv(f"TRELLIS_{name}", value)
     asked = [f"Where was no {n} of the council born?" for n in range(10, 30)]
     right, wrong = written("Velin"), written("Nowhere")
-    model_server.misbehave(
+    scripted.misbehave(
         {"kind": "writes", "step": "answer", "text": OWN, "says": right},
         *({"kind": "writes", "step": "answer", "text": question, "says": right} for question in asked[::2]),
         {"kind": "writes", "step": "answer", "says": wrong},
