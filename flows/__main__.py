@@ -98,7 +98,7 @@ def _run(options: Namespace) -> int:
         # Whoever read our output has seen enough; the interpreter must not complain when it closes the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (OSError, *DATABASE_ERRORS) as error:
+    except (OSError, MemoryError, *DATABASE_ERRORS) as error:
         screen.error(fault_of(error, getattr(error, "filename", None) or "A file") or error)
         return 1
     except KeyboardInterrupt:

@@ -194,8 +194,9 @@ def open_folder(folder: Path, of_model: str | None = None) -> ChromaIndex:
     from chromadb.config import Settings
     from chromadb.errors import ChromaError
 
-    # A ValueError where this program has the folder open with settings of its own.
-    with OPENING, reported(folder, (ChromaError, ValueError)):
+    # A ValueError where this program has the folder open with settings of its own; an AttributeError, of what Chroma
+    # clears away, where it could not begin.
+    with OPENING, reported(folder, (ChromaError, ValueError, AttributeError)):
         # Declared as an interface that lacks `close`.
         client = cast(
             "Client", chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
@@ -235,7 +236,8 @@ def reported(place: str | Path, errors: tuple[type[Exception], ...]) -> Iterator
         # A panic of its Rust code is no Exception, and its class is nowhere to be imported from.
         if not isinstance(error, errors) and type(error).__module__ != _PANIC:
             raise
-        words = str(error).splitlines()[0] if str(error) else type(error).__name__
+        cause = error.__context__ if isinstance(error, AttributeError) and error.__context__ else error
+        words = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         # A server speaks of its own disk.
         fault = fault_in_words(words, place, REBUILD) if isinstance(place, Path) else None
         raise fault or StorageError(place, f"the vector index cannot be used ({words})", REBUILD) from error

@@ -26,6 +26,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
         ├── NotPermitted          a file or its disk may not be read or written
         ├── DiskFull              there is no room left
         ├── DiskFailed            the disk does not do what it should
+        ├── TooLittle             the process has too little memory or too few open files
         ├── InUse                 another process has held it for too long
         └── Damaged               the content is not what was written
 """
@@ -274,6 +275,11 @@ class DiskFull(FileFault):
 class DiskFailed(FileFault):
     problem = "its disk failed"
     cure = "Check the disk (the system's log says more), copy the workspace to a sound one, or restore an archive."
+
+
+class TooLittle(FileFault):
+    problem = "this process may not use more of what it needs"
+    cure = "Give it more memory or open files (`ulimit -v`, `ulimit -n`, a container's limits). Nothing is damaged."
 
 
 class InUse(FileFault):

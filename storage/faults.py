@@ -1,4 +1,5 @@
-"""Tells what is wrong when a file cannot be read or written: no right, no room, a failing disk, or damaged content.
+"""Tells what is wrong when a file cannot be read or written: no right, no room, too little memory or too few open
+files, a failing disk, or damaged content.
 
 Each has another remedy, so all of SQLite's, DuckDB's and the system's errors are told apart here, in one place: by
 SQLite's code, by the system's error number, and of DuckDB, which has neither, by its exception and words.
@@ -16,16 +17,17 @@ from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
 
 import duckdb
 
-from storage.errors import Damaged, DiskFailed, DiskFull, FileFault, InUse, NotPermitted, StorageError
+from storage.errors import Damaged, DiskFailed, DiskFull, FileFault, InUse, NotPermitted, StorageError, TooLittle
 
 _OF_THE_SYSTEM: dict[int, type[FileFault]] = {
     errno.EACCES: NotPermitted, errno.EPERM: NotPermitted, errno.EROFS: NotPermitted,
     errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EFBIG: DiskFull,
+    errno.EMFILE: TooLittle, errno.ENFILE: TooLittle, errno.ENOMEM: TooLittle,
     errno.EIO: DiskFailed, errno.ENXIO: DiskFailed, errno.ENODEV: DiskFailed, errno.ESTALE: DiskFailed
 }  # fmt: skip
 _OF_SQLITE: dict[int, type[FileFault]] = {
     sqlite3.SQLITE_READONLY: NotPermitted, sqlite3.SQLITE_PERM: NotPermitted, sqlite3.SQLITE_AUTH: NotPermitted,
-    sqlite3.SQLITE_FULL: DiskFull,
+    sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_NOMEM: TooLittle,
     sqlite3.SQLITE_BUSY: InUse, sqlite3.SQLITE_LOCKED: InUse, sqlite3.SQLITE_PROTOCOL: InUse
 }  # fmt: skip
 _LITTLE = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
@@ -49,6 +51,8 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
         return None if code is None else _of_sqlite(code, str(error), place, damaged)
     if isinstance(error, duckdb.Error):
         return _of_duckdb(error, place, damaged)
+    if isinstance(error, MemoryError):
+        return TooLittle(place, str(error) or "out of memory")
     if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
         return _OF_THE_SYSTEM[error.errno](place, error.strerror or str(error))
     return None
@@ -66,7 +70,7 @@ def faults_told(place: str | Path, damaged: str = "") -> Iterator[None]:
     """Errors of SQLite, DuckDB and the system inside the block become those of storage, where they speak of a fault."""
     try:
         yield
-    except (*DATABASE_ERRORS, OSError) as error:
+    except (*DATABASE_ERRORS, OSError, MemoryError) as error:
         fault = fault_of(error, place, damaged)
         if fault is None:
             raise
@@ -95,6 +99,11 @@ def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> Storag
 def _by_the_disk(path: Path, words: str) -> StorageError:
     """SQLite does not say why it could not open or write a file: the disk and the process's limits do."""
     folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
+    try:
+        os.close(os.open(folder, os.O_RDONLY))
+    except OSError as error:
+        if _OF_THE_SYSTEM.get(error.errno or 0) is TooLittle:
+            return TooLittle(path, error.strerror or words)
     if not _may(folder, os.W_OK | os.X_OK) or (path.exists() and not _may(path, os.R_OK | os.W_OK)):
         return NotPermitted(path, words)
     if shutil.disk_usage(folder).free < _LITTLE or getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
@@ -109,7 +118,7 @@ def _of_duckdb(error: duckdb.Error, place: str | Path, damaged: str) -> StorageE
     if isinstance(error, duckdb.PermissionException):
         return NotPermitted(place, words)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return StorageError(place, f"there is too little memory ({words})", "Give the process more memory.")
+        return TooLittle(place, words)
     if any(known in words for known in _LOCK_WORDS):
         return InUse(place, words)
     if any(known in words for known in _DAMAGED_WORDS) or isinstance(error, duckdb.SerializationException):

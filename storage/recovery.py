@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from storage.database import Database
-from storage.errors import DiskFailed, DiskFull, InUse, NotPermitted, StorageError, WorkspaceFormatError
+from storage.errors import DiskFailed, DiskFull, InUse, NotPermitted, StorageError, TooLittle, WorkspaceFormatError
 from storage.faults import faults_told
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Manifest, read_manifest, sync
 
@@ -22,8 +22,8 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     """What is wrong with a generation's files, or nothing: the manifest, and whether the database is whole and opens.
 
     `whole` reads every column of every table too, for DuckDB checks its blocks when it reads them: about 3 s for 1 GB.
-    Raises NotPermitted, DiskFull, DiskFailed or InUse where nothing is known of their content, and WorkspaceFormatError
-    for the schema of another version.
+    Raises NotPermitted, DiskFull, DiskFailed, TooLittle or InUse where nothing is known of their content, and
+    WorkspaceFormatError for the schema of another version.
     """
     try:
         with faults_told(folder):
@@ -40,7 +40,7 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
         return f"{DATABASE} has {size} bytes instead of {manifest.database_bytes}"
     try:
         _read(folder / DATABASE, whole, (folder / DATABASE).stat().st_mtime_ns)
-    except (NotPermitted, DiskFull, DiskFailed, InUse):
+    except (NotPermitted, DiskFull, DiskFailed, TooLittle, InUse):
         raise
     except StorageError as error:
         return f"{DATABASE} cannot be read ({error.message})"

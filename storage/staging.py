@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from storage.database import Database
 from storage.documents import DocumentStore
-from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError
+from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError, TooLittle
 from storage.graph import CommunityStore, EditStore, GraphStore
 from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
 from storage.provenance import ExtractionStore, MetaStore, ResolutionStore
@@ -96,7 +96,7 @@ class Staging(OpenGeneration):
             try:
                 if windows:
                     self._store.build(self.vectors, base)
-            except (NotPermitted, DiskFull, DiskFailed):
+            except (NotPermitted, DiskFull, DiskFailed, TooLittle):
                 raise
             except StorageError as error:
                 logger.warning("Vectors will be searched in the database, slower: %s", error)

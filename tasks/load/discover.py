@@ -13,7 +13,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from storage.errors import SourceNotFound
+from storage.errors import SourceNotFound, TooLittle
+from storage.faults import fault_of
 from storage.records import Record, Skipped
 
 # Controls, and what turns the direction of the text that follows.
@@ -90,6 +91,8 @@ def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
 
 def _below(folder: str, skipped: list[Skipped]) -> Iterator[str]:
     def unreadable(error: OSError) -> None:
+        if isinstance(fault := fault_of(error, folder), TooLittle):
+            raise fault from error  # what the folder holds must not count as gone
         _skip(skipped, str(error.filename), f"unreadable ({error.strerror})")
 
     for place, folders, files in os.walk(folder, onerror=unreadable):

@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
 from prompts.text.languages import language_of
-from storage.errors import DuplicateDocument
+from storage.errors import DuplicateDocument, TooLittle
+from storage.faults import fault_of
 from storage.records import DeadLetter, Document, Part, Record, Skipped
 from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.office import read_office
@@ -56,6 +57,7 @@ JOINT = "\n\n"
 _LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
+_BLOCK = 1 << 20
 _LARGE_OFTEN = (".jsonl", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
 
 
@@ -92,6 +94,8 @@ def read_sources(sources: Sequence[Source]) -> Loaded:
             except Unreadable as reason:
                 skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
             except Exception as error:  # parsers promise no exception types: one file must not cost the others
+                if isinstance(fault := fault_of(error, file.path), TooLittle):
+                    raise fault from error  # the file is as good as before: it must not count as gone
                 log.warning("%s cannot be read", printable(file.path), exc_info=True)
                 reason_told = f"unreadable ({type(error).__name__}: {one_line(str(error))[:200]})"
                 skipped.append(Skipped(path=printable(file.path), reason=reason_told))
@@ -138,15 +142,25 @@ def read_file(file: SourceFile) -> Rows:
 def _bytes(path: str, zipped: bool, largest: int) -> bytes:
     try:
         with gzip.open(path) if zipped else Path(path).open("rb") as stream:
-            data = stream.read(largest + 1)
+            data = _read_in_blocks(stream, largest + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Unreadable(f"broken gzip file ({error})") from error
     except OSError as error:
+        if isinstance(fault_of(error, path), TooLittle):
+            raise
         raise Unreadable(f"unreadable ({error.strerror or error})") from error
     if len(data) > largest:
         larger = "1 GiB" if largest == _LARGEST else "100 MB: divide it, or make it JSON Lines of smaller documents"
         raise Unreadable(f"larger than {larger}")
     return data
+
+
+def _read_in_blocks(stream: io.BufferedIOBase, most: int) -> bytes:
+    """At most so many bytes; `read(most)` would take the memory for all of them before it reads one."""
+    data = bytearray()
+    while len(data) < most and (block := stream.read(min(_BLOCK, most - len(data)))):
+        data += block
+    return bytes(data)
 
 
 # --- one reader per family of formats ----------------------------------------------------------------------------

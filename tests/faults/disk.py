@@ -66,6 +66,19 @@ def full() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process can open no further file inside the block."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 def flip(path: Path, at: int) -> None:
     """Changes one bit; `at` counts from the end where it is negative."""
     content = bytearray(path.read_bytes())

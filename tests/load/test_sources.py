@@ -9,9 +9,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from storage.errors import SourceNotFound
+from storage.errors import SourceNotFound, TooLittle
 from storage.records import Document
 from tasks.load.sources import Loaded, compose, read_sources
+from tests.faults.disk import no_more_files
 
 
 def load(*sources: Path | str) -> tuple[Loaded, dict[str, Document]]:
@@ -40,6 +41,13 @@ def test_ids_are_relative_to_the_folder_the_file_or_the_base_of_the_glob(tmp_pat
     loaded, documents = load(str(tmp_path / "**" / "*.txt"))
     assert sorted(documents) == ["sub/b.txt"]
     assert loaded.sources == ((tmp_path / "**" / "*.txt").as_posix(),)
+
+
+@pytest.mark.parametrize("source", ["a.md", "sub"])
+def test_a_file_that_this_process_cannot_open_is_no_file_that_is_gone(source: str, tmp_path: Path) -> None:
+    write(tmp_path, a_dot_md="# A\n\nOne.", sub__b_dot_txt="Two words")
+    with no_more_files(), pytest.raises(TooLittle, match="Too many open files"):
+        read_sources([tmp_path / source])
 
 
 def test_a_missing_source_stops_before_anything_is_read(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ EVERY = [
     (errors.NotPermitted("side.sqlite", "read-only"), 1, "side.sqlite", "permissions"),
     (errors.DiskFull("side.sqlite", "full"), 1, "side.sqlite", "Make room"),
     (errors.DiskFailed("side.sqlite", "I/O error"), 1, "side.sqlite", "Check the disk"),
+    (errors.TooLittle("generation.duckdb", "Too many open files"), 1, "generation.duckdb", "Nothing is damaged"),
     (errors.InUse("side.sqlite", "locked"), 1, "side.sqlite", "again"),
     (errors.Damaged("side.sqlite", "malformed", "Move it away."), 1, "side.sqlite", "Move it away."),
 ]

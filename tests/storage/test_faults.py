@@ -13,7 +13,7 @@ import pytest
 
 from storage.chroma import SEAL, open_folder
 from storage.database import Database
-from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError
+from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError, TooLittle
 from storage.faults import fault_in_words, fault_of
 from storage.memory import MemoryEntry
 from storage.workspace_db import WorkspaceDatabase
@@ -23,6 +23,7 @@ from tests.storage.samples import publish, served_by, vector
 OF_THE_SYSTEM = [
     (errno.EACCES, NotPermitted), (errno.EPERM, NotPermitted), (errno.EROFS, NotPermitted),
     (errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EFBIG, DiskFull), (errno.EIO, DiskFailed),
+    (errno.EMFILE, TooLittle), (errno.ENFILE, TooLittle), (errno.ENOMEM, TooLittle),
 ]  # fmt: skip
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import NotPermitted, StorageError, UnknownGeneration
+from storage.errors import NotPermitted, StorageError, TooLittle, UnknownGeneration
+from storage.recovery import damage
 from storage.workspace import Workspace
 from tests.copying import copy_of
+from tests.faults.disk import no_more_files
 from tests.storage.conftest import Start
 from tests.storage.samples import put, served_by, vector
 
@@ -110,6 +112,14 @@ def test_what_may_not_be_read_is_not_damaged(root: Path) -> None:
             Workspace(root).write()
     else:
         pytest.skip("this user may read everything")
+
+
+def test_with_too_few_descriptors_nothing_is_taken_for_damaged(root: Path) -> None:
+    damage(folder(root, 3), 3)
+    (folder(root, 3) / "generation.duckdb").touch()  # so that it is opened anew
+    with no_more_files(), pytest.raises(TooLittle):
+        Workspace(root).recover(from_nothing=True)
+    assert (Workspace(root).current(), ids(root)) == (3, "abc")
 
 
 def cut(name: str, share: float = 0.5) -> Change:

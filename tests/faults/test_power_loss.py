@@ -1,0 +1,254 @@
+"""A power cut as a run publishes, limits of the process, a clock that jumps, a workspace that goes: the current
+generation answers or the fault is told in words, and the next run gives what an undisturbed one gives."""
+
+import asyncio
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pytest
+
+from flows.index import IndexOptions
+from flows.operations.index_run import index_run
+from storage.errors import Damaged, StorageError
+from storage.export import Export
+from tasks.step import watched
+from tests.copying import copy_of
+from tests.faults.test_kills import ROOT, graph_of, runtime_of
+from tests.flows.conftest import row
+from tests.patience import PATIENCE
+from tests.workspaces import write_rows
+
+FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+NEW, DATABASE, VECTORS = "generations/000002", "generation.duckdb", "chroma-1/chroma.sqlite3"
+Change = Callable[[Path], object]
+Result = TypeVar("Result")
+
+
+class Places(NamedTuple):
+    """A workspace with generation 1, a copy with 2 as well, the sources of both, and their graphs."""
+
+    first: Path
+    second: Path
+    source: Path
+    before: Export
+    after: Export
+
+
+def index(workspace: Path, source: Path) -> None:
+    asyncio.run(index_run([source], IndexOptions(full=True), runtime_of(workspace, "")))
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    folder = tmp_path_factory.mktemp("power")
+    source = write_rows(folder / "docs.jsonl", map(row, range(6)))
+    index(folder / "ws", source)
+    before = graph_of(folder / "ws")[1]
+    write_rows(source, map(row, range(9)))
+    second = copy_of(folder / "ws", folder / "second")
+    index(second, source)
+    return Places(folder / "ws", second, source, before, graph_of(second)[1])
+
+
+def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[Result | None, str]:
+    """The result, or the words of a refusal."""
+    try:
+        return work(), ""
+    except refusals as error:
+        return None, str(error)
+
+
+def write(name: str, content: bytes) -> Change:
+    return lambda root: (root / name).write_bytes(content)
+
+
+def cut(name: str, count: int) -> Change:
+    """The last bytes never reached the disk."""
+    return lambda root: os.truncate(root / name, max(0, (root / name).stat().st_size - count))
+
+
+def last(name: str, count: int, content: bytes) -> Change:
+    """The last bytes hold something else: what lay there before, or nothing."""
+
+    def change(root: Path) -> None:
+        data = (root / name).read_bytes()
+        tail = (content * count)[: min(count, len(data))]
+        (root / name).write_bytes(data[: len(data) - len(tail)] + tail)
+
+    return change
+
+
+def gone(name: str) -> Change:
+    return lambda root: shutil.rmtree(root / name) if (root / name).is_dir() else (root / name).unlink()
+
+
+def both(*changes: Change) -> Change:
+    return lambda root: [change(root) for change in changes]
+
+
+OLD = b'{"current":1,"last":1}\n'
+NONE = 0  # or a refusal in words: what was lost may be a part that holds nothing
+# What is left of the writes of a publication, and the generations that may answer then.
+LOST: Mapping[str, tuple[Change, int]] = {
+    "old CURRENT": (write("CURRENT", OLD), 2),
+    "no CURRENT": (gone("CURRENT"), 2),
+    "empty CURRENT": (write("CURRENT", b""), 2),
+    "half of CURRENT": (write("CURRENT", OLD[:9]), 2),
+    "zeros as CURRENT": (write("CURRENT", bytes(len(OLD))), 2),
+    "new CURRENT without its folder": (gone(NEW), 1),
+    "new CURRENT, empty folder": (both(gone(NEW), lambda root: (root / NEW).mkdir()), NONE),
+    "old CURRENT, no manifest": (both(write("CURRENT", OLD), gone(f"{NEW}/manifest.json")), 2),
+    "empty manifest": (write(f"{NEW}/manifest.json", b""), 2),
+    "half a manifest": (cut(f"{NEW}/manifest.json", 40), 2),
+    "zeros as manifest": (last(f"{NEW}/manifest.json", 4096, b"\0"), 2),
+    "the database lacks a byte": (cut(f"{NEW}/{DATABASE}", 1), 2),
+    "the database lacks a block": (cut(f"{NEW}/{DATABASE}", 262_144), NONE),
+    "the database ends in zeros": (last(f"{NEW}/{DATABASE}", 262_144, b"\0"), NONE),
+    "the database ends in garbage": (last(f"{NEW}/{DATABASE}", 262_144, b"old "), NONE),
+    "the database is empty": (write(f"{NEW}/{DATABASE}", b""), NONE),
+    "no vectors": (gone(f"{NEW}/chroma-1"), 2),
+    "no seal": (gone(f"{NEW}/chroma-1/seal.json"), 2),
+    "half a seal": (cut(f"{NEW}/chroma-1/seal.json", 60), 2),
+    "the vectors lack a page": (cut(f"{NEW}/{VECTORS}", 4096), 2),
+    "the vectors end in zeros": (last(f"{NEW}/{VECTORS}", 4096, b"\0"), 2),
+    "half a staging folder": (lambda root: shutil.copytree(root / NEW, root / "staging" / "000003-x"), 2),
+    "a lock of nobody": (write("LOCK", b'{"pid": 1, "ho'), 2),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_writes_that_were_lost_or_came_in_another_order(name: str, places: Places, tmp_path: Path) -> None:
+    change, answering = LOST[name]
+    workspace = copy_of(places.second, tmp_path / "ws")
+    change(workspace)
+    found, error = tried(lambda: graph_of(workspace), StorageError)
+    if found is None:
+        assert not answering
+        assert error.endswith(".")
+    else:
+        assert found == (answering or 2, places.before if answering == 1 else places.after)
+    index(workspace, places.source)
+    assert graph_of(workspace)[1] == places.after
+    assert (workspace / "generations" / "000001" / DATABASE).stat().st_size, "what was there before is left"
+
+
+SIDE: Mapping[str, Change] = {
+    "the log lacks its end": cut("side.sqlite-wal", 5_000),
+    "the log ends in zeros": last("side.sqlite-wal", 5_000, b"\0"),
+    "the log ends in garbage": last("side.sqlite-wal", 5_000, b"old "),
+    "no log": gone("side.sqlite-wal"),
+    "no shared memory": lambda root: (root / "side.sqlite-shm").unlink(missing_ok=True),
+    "garbled shared memory": write("side.sqlite-shm", b"old " * 8_192),
+    "the file ends in zeros": last("side.sqlite", 4_096, b"\0"),
+    "the file lacks its last page": cut("side.sqlite", 4_096),
+    "the file is empty": write("side.sqlite", b""),
+}
+
+
+@pytest.mark.parametrize("name", SIDE)
+def test_the_last_writes_of_what_outlives_generations(name: str, places: Places, tmp_path: Path) -> None:
+    """SQLite drops what was not written whole. Where pages are lost, the remedy is to move the file away."""
+    workspace = tmp_path / "ws"
+    live = copy_of(places.second, tmp_path / "live")
+    with closing(sqlite3.connect(live / "side.sqlite")) as connection:
+        connection.execute(
+            "INSERT INTO runs (kind, started, finished, state, summary) VALUES ('index', '', '', '', '{}')"
+        )
+        connection.commit()
+        copy_of(live, workspace)  # with its write-ahead log, which closing would empty
+    SIDE[name](workspace)
+    assert graph_of(workspace) == (2, places.after)
+    if error := tried(lambda: index(workspace, places.source), Damaged)[1]:
+        assert "ove the file away" in error
+        for file in workspace.glob("side.sqlite*"):
+            file.unlink()
+        index(workspace, places.source)
+    assert graph_of(workspace)[1] == places.after
+
+
+def run(workspace: Path, source: Path, limit: Callable[[], None] | None = None, **environment: str) -> tuple[int, str]:
+    """An index run in a process of its own: how it ended, and its errors."""
+    command = [sys.executable, "-m", "flows", "index", str(source), "--full", "--json", "--workspace", str(workspace)]
+    ended = subprocess.run(
+        command, env={**os.environ, "TRELLIS_VECTOR_STORE": "chroma", **environment}, cwd=ROOT, check=False,
+        capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE,
+    )  # fmt: skip
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def descriptors(count: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+
+
+def memory(megabytes: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+LIMITS = {
+    **{f"{count} descriptors": descriptors(count) for count in (8, 12, 16, 20, 24, 32, 48)},
+    **{f"{size} MB of addresses": memory(size) for size in (600, 900, 1_200, 1_500)},
+}
+
+
+@pytest.mark.patient
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_process_with_too_little(name: str, places: Places, tmp_path: Path) -> None:
+    workspace = copy_of(places.first, tmp_path / "ws")
+    code, said = run(workspace, places.source, LIMITS[name])
+    number, graph = graph_of(workspace)
+    assert (code == 0) == (number == 2), said
+    assert "Traceback" not in said or "MB" in name, "a library that is given no memory may break as it likes"
+    assert graph == (places.after if number == 2 else places.before)
+    index(workspace, places.source)
+    assert graph_of(workspace)[1] == places.after
+
+
+@pytest.mark.patient
+@pytest.mark.skipif(not FAKETIME.exists(), reason=f"no {FAKETIME}")
+def test_a_clock_that_jumps(places: Places, tmp_path: Path) -> None:
+    """Each run believes another time, from 20 years ahead to 2001: numbers, not times, say which is newer."""
+    workspace = copy_of(places.first, tmp_path / "ws")
+    for number, offset in enumerate(("+7300d", "-8000d", "+1d", "-400d"), 2):
+        code, said = run(workspace, places.source, LD_PRELOAD=str(FAKETIME), FAKETIME=offset)
+        assert code == 0, said
+        assert graph_of(workspace) == (number, places.after)
+    with runtime_of(workspace, "").workspace.read() as generation:
+        assert generation.number == 5
+    assert runtime_of(workspace, "").workspace.clean(keep=2) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "is lost"])
+@pytest.mark.parametrize("point", ["chunk", "dedupe", "embed", "publish"])
+def test_a_workspace_that_goes_away(point: str, comes_back: bool, places: Places, tmp_path: Path) -> None:
+    workspace, away = copy_of(places.first, tmp_path / "ws"), tmp_path / "away"
+    error = vanishing(workspace, away, places.source, point)
+    assert isinstance(error, StorageError | OSError), error
+    shutil.rmtree(workspace, ignore_errors=True)
+    if comes_back:
+        away.rename(workspace)
+        assert graph_of(workspace)[1] == places.before
+    index(workspace, places.source)
+    assert graph_of(workspace)[1] == places.after
+
+
+def vanishing(workspace: Path, away: Path, source: Path, point: str) -> BaseException | None:
+    """What ends a run whose workspace is moved away as a step begins."""
+
+    def move(step: str, begins: bool) -> None:
+        if step == point and begins:
+            workspace.rename(away)
+
+    try:
+        with watched(move):
+            index(workspace, source)
+    except Exception as error:  # noqa: BLE001 -- the test looks at it
+        return error
+    return None
