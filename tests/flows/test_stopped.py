@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,7 +59,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         yield started
     finally:
         if started.poll() is None:
-            started.send_signal(signal.SIGINT)
+            started.terminate()  # who is started in the background of a shell ignores SIGINT
         try:
             started.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
