@@ -13,8 +13,9 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   compared so where the question names nothing but acronyms.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
-what the piece's document is about: "directed by X", then who X is. Then the excerpts that hold the words beside the
-question word, and the ends of such links (`END`), come first. Nothing is written: an excerpt is a span.
+what the piece's document is about: "directed by X", then who X is. The ends of such links (`END`) come first, then,
+where one fact is asked of something named, what holds the words beside the question word, then the best. Nothing is
+written: an excerpt is a span.
 """
 
 import re
@@ -201,7 +202,8 @@ def best_excerpts(
             return ExcerptAnswer((), "abstained", language.label)
     chosen = _chosen(asked, pieces)
     support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
-    first = sorted(chosen, key=lambda piece: -asked.near(piece.unit.terms) - END * _linked(piece, chosen))
+    fact = bool(asked.names) and asked.kind not in OPEN
+    first = sorted(chosen, key=lambda piece: -fact * asked.near(piece.unit.terms) - END * _linked(piece, chosen))
     runs: list[list[_Piece]] = []
     for piece in sorted(chosen, key=_place):
         if runs and _adjoins(asked, runs[-1][-1], piece):
