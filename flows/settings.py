@@ -254,10 +254,10 @@ class Settings(BaseModel):
     report_drift: float = Field(
         default=0.1, ge=0, le=1, description="The share of a community that may change before its report is made anew."
     )
-    runner: Literal["local", "processes", "dask", "ray"] = Field(
+    runner: Literal["local", "processes", "dask"] = Field(
         default="local", description="Where batches of an index run go ([scaling](scaling.md#runners))."
     )
-    runner_address: str | None = Field(default=None, description="The Dask or Ray cluster to join.")
+    runner_address: str | None = Field(default=None, description="The Dask cluster to join.")
     runner_workers: int | None = Field(default=None, ge=1, description="How many workers to start; one for each core.")
     vector_store: str = Field(
         default="auto",

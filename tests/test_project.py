@@ -23,7 +23,6 @@ EXTRAS = {
     "datasets": "tasks/question_sets/load.py tasks/train/lora.py",
     "distributed": "flows/runners.py",
     "peft": "tasks/train/lora.py",
-    "ray": "flows/runners.py",
     "trl": "tasks/train/lora.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
