@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from flows.operations.changes import entities_named
-from flows.runtime import Runtime, open_caches
+from flows.runtime import Runtime
 from flows.session import Session
 from flows.usage import masked
 from prompts.engine.models import ROLES
@@ -23,8 +23,8 @@ from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Rel
 from storage.layout import size_of
 from storage.records import Record, Scalar
 from storage.run_records import UsageRow
-from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, measure_sizes
-from storage.workspace_db import DatabasePart, RunRow
+from storage.workspace import Generation, WorkspaceProblem
+from storage.workspace_db import RunRow
 from tasks.read_reports.select import tree_of
 from tasks.traverse.plan import shortest_paths
 
@@ -412,8 +412,6 @@ class Status(Record):
     counts: dict[str, int] = Field(default_factory=dict)
     size_bytes: int = 0
     workspace_bytes: int
-    sizes: WorkspaceSizes | None = None
-    caches: tuple[DatabasePart, ...]
     sources: tuple[SourceView, ...] = ()
     documents: tuple[str, ...] = ()
     settings: dict[str, object]
@@ -443,12 +441,10 @@ def workspace_status(runtime: Runtime) -> Status:
             if error.message not in {problem.message for problem in problems}:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
     if workspace.root.is_dir():  # looking must not make a folder where there is none
-        held |= {"sizes": measure_sizes(workspace), "runs": workspace.database.runs.list(LAST_RUNS)}
-    folder = settings.cache_dir
-    elsewhere = open_caches(settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
+        held["runs"] = workspace.database.runs.list(LAST_RUNS)
     held |= {
         "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
-        "caches": [part for part in elsewhere if part.rows], "settings": json.loads(masked(settings.model_dump_json())),
+        "settings": json.loads(masked(settings.model_dump_json())),
         "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
     }  # fmt: skip
     return Status.model_validate(held)

@@ -113,11 +113,9 @@ async def upload(
 
 
 @router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
-async def forget_document(
-    document: str, service: Here, workspace: str = DEFAULT, keep_history: bool = False
-) -> ForgetReport:
+async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
     """Remove a document and all that was made from it, also from older generations, and keep it out."""
-    report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime, keep_history))
+    report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
     remove_upload(service.workspaces.folder(workspace), document)
     if not report.held:
         return report
