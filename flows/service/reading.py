@@ -218,56 +218,21 @@ def search_entities(generation: Generation, text: str = "", limit: int = 50) -> 
     return EntityPage(entities=tuple(ordered[:limit]), total=len(ordered), generation=generation.number)
 
 
-class GraphNode(Entity):
-    """An entity in a picture of the graph: its coarsest community (None: in none) and its steps from the middle."""
-
-    community: str | None
-    distance: int
-
-
-class Subgraph(Record):
-    """A part of the graph; `cut` says that there is more of it than was asked for."""
-
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[Relation, ...]
-    cut: bool
-    generation: int
-
-
-def neighbourhood(session: Session, name: str, hops: int = 1, limit: int = MOST_NODES) -> Subgraph:
-    """What lies within so many steps of the entities with a name (or the id of one), the nearest and heaviest first."""
-    return around(session, [entity.id for entity in entities_called(session, name)], hops, limit)
-
-
-def around(session: Session, start: Sequence[str], hops: int, limit: int) -> Subgraph:
-    """What lies within so many steps of some entities."""
+def around(session: Session, start: Sequence[str], hops: int, limit: int) -> tuple[list[str], bool]:
+    """The entities within so many steps of some, the nearest and heaviest first; whether there are more of them."""
     facts = session.graph.facts
-    distances, queue, cut = dict.fromkeys(start, 0), deque(start), False
+    distances, queue = dict.fromkeys(start, 0), deque(start)
     while queue:
         near = queue.popleft()
-        if distances[near] == hops:
-            continue
-        for relation in facts.of(near):
+        for relation in facts.of(near) if distances[near] < hops else ():
             far = relation.target if relation.source == near else relation.source
             if far in distances:
                 continue
             if len(distances) >= limit:
-                cut = True
-                break
+                return list(distances), True
             distances[far] = distances[near] + 1
             queue.append(far)
-    community_of: dict[str, str] = {}
-    for community in session.generation.communities.around(list(distances)):  # the coarsest level first
-        for member in community.members:
-            community_of.setdefault(member, community.id)
-    nodes = tuple(
-        GraphNode(**dict(facts.entities[node]), community=community_of.get(node), distance=distance)
-        for node, distance in distances.items()
-    )
-    relations = {relation.id: relation for node in distances for relation in facts.touching.get(node, ())}
-    inside = [row for row in relations.values() if row.source in distances and row.target in distances]
-    edges = tuple(sorted(inside, key=lambda row: (-row.weight, row.id)))
-    return Subgraph(nodes=nodes, edges=edges, cut=cut, generation=session.number)
+    return list(distances), False
 
 
 def entities_called(session: Session, name: str) -> list[Entity]:

@@ -188,15 +188,6 @@ async def entity(name: str, at: Place) -> reading.GraphView:
     return await at.read(lambda session: reading.look_up(name, session.generation))
 
 
-@router.get("/neighbourhood", tags=["graph"])
-async def neighbourhood(
-    name: str, at: Place, hops: Annotated[int, Query(ge=0, le=4)] = 1,
-    limit: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 100,
-) -> reading.Subgraph:  # fmt: skip
-    """The part of the graph around an entity (by name or id), as nodes and edges."""
-    return await at.read(lambda session: reading.neighbourhood(session, name, hops, limit))
-
-
 @router.get("/paths", tags=["graph"])
 async def paths(first: str, second: str, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3) -> reading.Paths:
     """The ways from one entity to another (by names or ids), with the places that state each step."""
