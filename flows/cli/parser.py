@@ -351,6 +351,6 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
     )  # fmt: skip
     add(
-        "mcp", "serve_mcp:mcp", "answers, entities, reports and sources as tools for an MCP client, over stdio",
+        "mcp", "serve:mcp", "answers, entities, reports and sources as tools for an MCP client, over stdio",
         "trellis mcp --workspace kb       the command in the client's configuration: docs/mcp.md",
     )  # fmt: skip

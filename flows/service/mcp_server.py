@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote, unquote
 
 from mcp.server import MCPServer
@@ -22,10 +22,11 @@ from starlette.types import Receive, Scope, Send
 from flows.question import AskOptions
 from flows.service import reading
 from flows.service.access import NotThere
+from flows.service.asking import Questions
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
-from storage.answer_records import Answer, Citation, Effort, Fallback, Retrieval
+from storage.answer_records import Citation, Effort, Fallback
 from storage.errors import NoGeneration, TrellisError
 from storage.records import Record
 
@@ -83,20 +84,8 @@ class ToolSource(Record):
     text: str
 
 
-class Answerer(Protocol):
-    """Who answers: workspaces, or the service's questions, which count and limit them."""
-
-    async def ask(self, name: str, question: str, options: AskOptions) -> Answer:
-        """The answer from a workspace."""
-        ...
-
-    async def retrieve(self, name: str, question: str, options: AskOptions) -> Retrieval:
-        """The best passages of a workspace."""
-        ...
-
-
-def mcp_server(workspaces: Workspaces, name: str = DEFAULT, asking: Answerer | None = None) -> MCPServer:
-    """The tools and resources of a workspace."""
+def mcp_server(workspaces: Workspaces, name: str = DEFAULT, asking: Workspaces | Questions | None = None) -> MCPServer:
+    """The tools and resources of a workspace; questions go to `asking`, which may count and limit them."""
     server = _Server(workspaces, name, asking or workspaces)
     for tool in (server.ask, server.retrieve, server.entity, server.paths, server.reports, server.source):
         server.add_tool(tool, annotations=READ_ONLY)
@@ -112,7 +101,7 @@ class McpEndpoint:
     Requests stand on their own: no session outlives one. Who may ask is not its business.
     """
 
-    def __init__(self, workspaces: Workspaces, asking: Answerer) -> None:
+    def __init__(self, workspaces: Workspaces, asking: Workspaces | Questions) -> None:
         self._servers = {name: mcp_server(workspaces, name, asking) for name in workspaces.names}
         for server in self._servers.values():  # hosts and origins are looked at before anything comes here
             unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -134,7 +123,7 @@ class McpEndpoint:
 
 
 class _Server(MCPServer):
-    def __init__(self, workspaces: Workspaces, name: str, asking: Answerer) -> None:
+    def __init__(self, workspaces: Workspaces, name: str, asking: Workspaces | Questions) -> None:
         super().__init__(
             "trellis", title="Trellis", instructions=INSTRUCTIONS, version=version("trellis-rag"), log_level="WARNING"
         )

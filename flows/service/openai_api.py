@@ -19,9 +19,8 @@ from pydantic_core import to_json
 
 from flows.modes.registry import AUTO, mode_names
 from flows.service.access import NotThere, needs
-from flows.service.asking import AskRequest, Event, note_question
+from flows.service.asking import AskRequest, Event, Service, note_question
 from flows.service.rest import NOT_BUFFERED, Here
-from flows.service.state import Service
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from flows.usage import source_line

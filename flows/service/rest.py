@@ -13,9 +13,8 @@ from flows.operations.changes import ForgetReport, Letter, forget, letters_of
 from flows.operations.diff import Diff, compare
 from flows.service import reading
 from flows.service.access import Caller, NotAllowed, needs
-from flows.service.asking import AskRequest, Event, RetrieveRequest, note_question
+from flows.service.asking import AskRequest, Event, RetrieveRequest, Service, note_question, service_of
 from flows.service.runs import IndexRun, RunRequest
-from flows.service.state import Service, service_of
 from flows.service.uploads import remove_upload, store_upload, upload_folder
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
