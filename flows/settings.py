@@ -145,11 +145,6 @@ class Settings(BaseModel):
     reranker_passages: int = Field(
         default=30, ge=1, description="How many passages the reranker reads of a question, at least those that go on."
     )
-    entity_vectors: bool = Field(
-        default=False,
-        description="Whether names of entities get vectors, so that a question finds them by meaning too: about a "
-        "millisecond each.",
-    )
     chunk_tokens: int = Field(default=600, ge=20, description="The most tokens of a passage.")
     chunk_overlap: int = Field(
         default=DEFAULT_OVERLAP, ge=0,
