@@ -17,9 +17,9 @@ from flows.question import AskOptions, Response, resources_for
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
-from tasks.choose import SEARCH
+from tasks.memory import check_trigger
+from tasks.route import SEARCH
 from tasks.step import watched
-from tasks.trigger import check_trigger
 
 TAUS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 OWN_TAUS = (0.4, 0.6, 0.8, 0.9, 1.0)

@@ -31,7 +31,7 @@ GROUPS = {
     ),
     "Embeddings and vectors": (
         "embedding", "embedding_base_url", "embedding_api_key", "embedding_query_prompt", "embedding_passage_prompt",
-        "embedding_dimension", "model_backend", "entity_vectors", "vector_store", "chroma_url", "chroma_tenant",
+        "embedding_dimension", "model_backend", "vector_store", "chroma_url", "chroma_tenant",
         "chroma_database", "chroma_api_key",
     ),
     "Reranking": ("reranker", "reranker_base_url", "reranker_api_key", "reranker_passages"),

@@ -26,14 +26,13 @@ from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, Str
 from tasks.answer import AnswerContext
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
-from tasks.remember import Lesson, remember
+from tasks.memory import Lesson, check_trigger, remember
 from tasks.retrieve.pages import Retriever
 from tasks.rewrite import turns
 from tasks.route import by_plan, choose_structure, core_content, is_tabular
 from tasks.sources import merged, packed
 from tasks.structurize import structure_note, structurize, traced_structures
 from tasks.tables.answer import documents_with_tables, sourced_table_answer
-from tasks.trigger import check_trigger
 
 if TYPE_CHECKING:
     from flows.orchestration.recorded_flows import query as query  # noqa: PLC0414 -- for who imports it from here

@@ -42,6 +42,7 @@ from storage.records import Chunk, Document, DocumentText
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
+from tasks.memory import QuestionMemory, Recall
 from tasks.retrieve.lexical import passage_of
 from tasks.retrieve.link import Link
 from tasks.retrieve.pages import OutsidePages, Retriever, best_parts, interleaved, read_pages
@@ -49,7 +50,6 @@ from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 from tasks.sources import Source, merged, packed, pool_of, source_of
-from tasks.trigger import QuestionMemory, Recall
 
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60

@@ -1,22 +1,22 @@
-"""Runners: where the batches of an index run go (this process, processes beside it, Dask or Ray).
+"""Runners: where the batches of an index run go (this process, processes beside it, a Dask cluster).
 
 Whatever the runner, the same records come back: ids are content hashes, and batches are independent of each other.
 """
 
 import asyncio
 import atexit
-import logging
 import multiprocessing
 import os
 import socket
 import tempfile
 import threading
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing.synchronize import Event
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ from tasks.extract import Extracts, extract
 from tasks.step import PATIENT, step
 
 RETRIES = 2  # how often a job is begun again after the worker that had it has died
-_ASKED_EVERY = 0.5  # seconds
 Weights = Mapping[tuple[str, str], float]  # of triples, by document and line
 
 
@@ -52,11 +51,6 @@ class RunnerFailed(TrellisError):
             "Run again: what was answered is cached. If workers die, look at their memory; TRELLIS_RUNNER=local needs "
             "none.",
         )
-
-
-def missing(runner: str, error: ImportError) -> SettingsError:
-    """The error for a runner whose package is not installed."""
-    return SettingsError("runner", runner, f"`pip install 'trellis-rag[{runner}]'` first ({error}), or runner local")
 
 
 # --- in the run's process -------------------------------------------------------------------------------------------
@@ -155,11 +149,7 @@ def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
 
 def _channel(settings: Settings) -> "Channel":
     workers = settings.runner_workers or os.cpu_count() or 1
-    if settings.runner == "dask":
-        return DaskChannel(settings.runner_address, workers)
-    if settings.runner == "ray":
-        return RayChannel(settings.runner_address, workers)
-    return ProcessChannel(workers)
+    return DaskChannel(settings.runner_address, workers) if settings.runner == "dask" else ProcessChannel(workers)
 
 
 # --- in a worker ----------------------------------------------------------------------------------------------------
@@ -211,17 +201,9 @@ class Outcome:
     usage: tuple[tuple[str, str, Spent], ...] = ()
 
 
-def run_job(job: Job, wanted: Callable[[], bool]) -> Outcome:
-    """Do the job in this process; where it is no longer `wanted`, its calls end and CancelledError is raised."""
-    return run_sync(_while_wanted(job, wanted))
-
-
-async def _while_wanted(job: Job, wanted: Callable[[], bool]) -> Outcome:
-    work = asyncio.ensure_future(_job_done(job))
-    while not (await asyncio.wait((work,), timeout=_ASKED_EVERY))[0]:
-        if not await asyncio.to_thread(wanted):
-            work.cancel()
-    return await work
+def run_job(job: Job) -> Outcome:
+    """Do the job in this process."""
+    return run_sync(_job_done(job))
 
 
 async def _job_done(job: Job) -> Outcome:
@@ -258,8 +240,6 @@ def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
 
 # --- channels ---------------------------------------------------------------------------------------------------------
 
-_STOP: list[Event] = []
-
 
 class ProcessChannel:
     """A pool of processes that ends with the run, also with one that is killed."""
@@ -268,59 +248,54 @@ class ProcessChannel:
         self.workers = workers
         self.machines = 1
         # Forked, they would inherit threads and locks in any state.
-        self._context = multiprocessing.get_context("spawn")
-        self._stop = self._context.Event()
+        context = multiprocessing.get_context("spawn")
+        open_while_wanted, self._wanted = context.Pipe(duplex=False)
+        self._start = partial(ProcessPoolExecutor, workers, context, _begin, (open_while_wanted,))
         self._pool = self._start()
 
     async def run(self, job: Job) -> Outcome:
         for _ in range(1 + RETRIES):
             pool = self._pool
             try:
-                return await asyncio.wrap_future(pool.submit(_work_in_process, job))
+                return await asyncio.wrap_future(pool.submit(run_job, job))
             except BrokenProcessPool:
                 if self._pool is pool:  # the first of those who wait on it makes the next
                     self._pool = self._start()
         raise RunnerFailed("processes", f"a worker process died {1 + RETRIES} times over one batch")
 
     def close(self) -> None:
-        self._stop.set()
+        self._wanted.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.workers, self._context, _begin, (self._stop,))
 
-
-def _begin(stop: Event) -> None:
-    _STOP[:] = [stop]
+def _begin(open_while_wanted: Connection) -> None:
     threadpool_limits(1)  # each process is one share of the cores
     atexit.register(os._exit, 0)  # else DuckDB counts what it has left behind, on the person's terminal
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(open_while_wanted,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _work_in_process(job: Job) -> Outcome:
-    return run_job(job, lambda: not _STOP[0].is_set())
+def _end_with(open_while_wanted: Connection) -> None:
+    """End this process, whatever it does, when the other end is closed: by its owner, or with it."""
+    with suppress(EOFError):
+        open_while_wanted.recv()
+    os._exit(1)
 
 
 PATIENCE = 30.0  # seconds for a cluster to answer
 
 
 class DaskChannel:
-    """A client of a cluster. What it started ends with it; of a cluster that was joined, only its own jobs end."""
+    """A client of a cluster. What it started ends with it; a cluster that was joined finishes the batches that it has
+    begun, and no others."""
 
     def __init__(self, address: str | None, workers: int) -> None:
         """Join the cluster at the address, or start so many workers on this machine. Blocks for some seconds."""
         try:
             import dask
-            from distributed import Client, Event, LocalCluster
+            from distributed import Client, LocalCluster
         except ImportError as error:
-            raise missing("dask", error) from error
+            expected = f"`pip install 'trellis-rag[dask]'` first ({error}), or runner local"
+            raise SettingsError("runner", "dask", expected) from error
         self._cluster: Any = None  # nothing of it is typed by its package
         if address is None:
             # Dask has workers return memory at once, which makes embedding cost half as much processor time again.
@@ -339,68 +314,22 @@ class DaskChannel:
             self._client.run(atexit.register, os._exit, 0)
         joined = self._client.scheduler_info(n_workers=-1)["workers"].values()
         self.workers, self.machines = len(joined), len({worker["host"] for worker in joined})
-        self._stop: Any = Event(f"trellis-stop-{uuid.uuid4().hex}", client=self._client)
         self._pool: Any = self._client.get_executor(pure=False, retries=RETRIES)
 
     async def run(self, job: Job) -> Outcome:
         from distributed import KilledWorker
 
         try:
-            outcome: Outcome = await asyncio.wrap_future(self._pool.submit(_work_on_dask, job, self._stop.name))
+            outcome: Outcome = await asyncio.wrap_future(self._pool.submit(run_job, job))
         except KilledWorker as error:
             raise RunnerFailed("dask", "workers died again and again over one batch") from error
         return outcome
 
     def close(self) -> None:
-        self._stop.set()
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
 
 
-def _work_on_dask(job: Job, stop: str) -> Outcome:
-    from distributed import Event
-
-    event = Event(stop)
-    return run_job(job, lambda: not event.is_set())
-
-
-class RayChannel:
-    """This process as a driver of Ray; its jobs, and what was started for it, end with the channel."""
-
-    def __init__(self, address: str | None, workers: int) -> None:
-        """Join the cluster at the address, or start one on this machine. Blocks for some seconds."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report its use to its makers
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of its future
-        try:
-            import ray
-        except ImportError as error:
-            raise missing("ray", error) from error
-        where: dict[str, Any] = {"address": address}
-        if address is None:
-            where = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise RunnerFailed("ray", f"no cluster at {address or 'this machine'} ({error})") from error
-        self.workers = int(ray.cluster_resources().get("CPU", 1))
-        self.machines = len([node for node in ray.nodes() if node["Alive"]])
-        self._work: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(_work_on_ray)
-        self.close: Callable[[], None] = ray.shutdown
-
-    async def run(self, job: Job) -> Outcome:
-        from ray.exceptions import RayError
-
-        try:
-            outcome: Outcome = await asyncio.wrap_future(self._work.remote(job).future())
-        except RayError as error:
-            raise RunnerFailed("ray", str(error).strip().splitlines()[0]) from error
-        return outcome
-
-
-def _work_on_ray(job: Job) -> Outcome:
-    return run_job(job, lambda: True)  # Ray ends the processes of a driver that has gone
-
-
 # Workers that were started or joined, on so many machines; `close` blocks until nothing of it runs.
-Channel = ProcessChannel | DaskChannel | RayChannel
+Channel = ProcessChannel | DaskChannel

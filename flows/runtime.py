@@ -138,7 +138,7 @@ class Runtime:
         settings = self.settings
         parts = (
             READER_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.communities,
-            settings.community_size, settings.report_context, settings.summary_context, settings.entity_vectors,
+            settings.community_size, settings.report_context, settings.summary_context,
             self.sparing, self.embedder.name, *sorted(self.authors.items()),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

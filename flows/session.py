@@ -21,7 +21,6 @@ from prompts.text.words import is_han
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
 from storage.records import Chunk, Document, DocumentText
-from storage.vectors import Vector
 from storage.workspace import Generation
 from tasks.question_similarity import QuestionFeatures
 from tasks.read_reports.near import CommunityChunkIndex
@@ -29,7 +28,6 @@ from tasks.read_reports.points import Library
 from tasks.read_reports.select import ReportTree, tree_of
 from tasks.retrieve.dual_levels import Levels, keyed_text
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.link import NameVectors
 from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
@@ -212,26 +210,14 @@ class GraphReader:
         """The graph as the modes of two levels search it."""
         relations = [relation for relation in self.facts.relations.values() if relation.keys]
         texts = {relation.id: text_hash(keyed_text(relation)) for relation in relations}
-        stored = self._vectors(list(texts.values())) if texts else {}
+        model = self._session.runtime.embedder.name
+        stored = self._session.generation.vectors.get(model, list(texts.values())) if texts else {}
         vectors = {name: stored[key] for name, key in texts.items() if key in stored}
         return Levels(self.index, self.facts, vectors)
-
-    @cached_property
-    def name_vectors(self) -> NameVectors:
-        """The entities' names with their vectors; empty where the generation has none of this embedder."""
-        runtime, entities = self._session.runtime, self.index.entities
-        if not runtime.settings.entity_vectors:
-            return NameVectors([], {})
-        names = {text_hash(entity.name): entity.name for entity in entities if runtime.embedder.reads(entity.name)}
-        stored = self._vectors(list(names))
-        return NameVectors(entities, {names[key]: vector for key, vector in stored.items()})
 
     def claims(self, entities: Sequence[str]) -> list[Claim]:
         """The claims about entities."""
         return self._stored.claims(entities)
-
-    def _vectors(self, hashes: list[str]) -> dict[str, Vector]:
-        return self._session.generation.vectors.get(self._session.runtime.embedder.name, hashes)
 
 
 class ReportReader:

@@ -145,11 +145,6 @@ class Settings(BaseModel):
     reranker_passages: int = Field(
         default=30, ge=1, description="How many passages the reranker reads of a question, at least those that go on."
     )
-    entity_vectors: bool = Field(
-        default=False,
-        description="Whether names of entities get vectors, so that a question finds them by meaning too: about a "
-        "millisecond each.",
-    )
     chunk_tokens: int = Field(default=600, ge=20, description="The most tokens of a passage.")
     chunk_overlap: int = Field(
         default=DEFAULT_OVERLAP, ge=0,
@@ -254,10 +249,10 @@ class Settings(BaseModel):
     report_drift: float = Field(
         default=0.1, ge=0, le=1, description="The share of a community that may change before its report is made anew."
     )
-    runner: Literal["local", "processes", "dask", "ray"] = Field(
+    runner: Literal["local", "processes", "dask"] = Field(
         default="local", description="Where batches of an index run go ([scaling](scaling.md#runners))."
     )
-    runner_address: str | None = Field(default=None, description="The Dask or Ray cluster to join.")
+    runner_address: str | None = Field(default=None, description="The Dask cluster to join.")
     runner_workers: int | None = Field(default=None, ge=1, description="How many workers to start; one for each core.")
     vector_store: str = Field(
         default="auto",

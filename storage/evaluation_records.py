@@ -253,11 +253,3 @@ class EvaluationForecast(StepUsage):
     systems: tuple[SystemForecast, ...]
     judging: StepUsage
     sample: int
-
-
-class UnfinishedEvaluation(Record):
-    """An evaluation that was stopped: its key, its systems, and how many answers are stored."""
-
-    key: str
-    systems: tuple[str, ...]
-    answers: int

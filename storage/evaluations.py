@@ -23,7 +23,6 @@ from storage.evaluation_records import (
     EvaluationResult,
     Feedback,
     Score,
-    UnfinishedEvaluation,
     Verdict,
     WatchedQuestion,
 )
@@ -55,22 +54,6 @@ class RunningAnswers:
         """Those of an evaluation."""
         rows = self._file.rows("SELECT answer FROM evaluated_answers WHERE evaluation = ?", [key])
         return [EvaluatedAnswer.model_validate_json(str(answer)) for (answer,) in rows]
-
-    def count(self) -> int:
-        """How many there are, of all evaluations that have not ended."""
-        rows = self._file.rows("SELECT count(*) FROM evaluated_answers")
-        return int(str(rows[0][0])) if rows else 0
-
-    def unfinished(self) -> list[UnfinishedEvaluation]:
-        """The evaluations that have not ended, the last one first."""
-        rows = self._file.rows(
-            "SELECT evaluation, json_group_array(DISTINCT system), count(*) FROM evaluated_answers GROUP BY evaluation "
-            "ORDER BY max(rowid) DESC"
-        )
-        return [
-            UnfinishedEvaluation(key=str(key), systems=json.loads(str(systems)), answers=int(str(number)))
-            for key, systems, number in rows
-        ]
 
     def remove(self, key: str) -> None:
         """Removes those of an evaluation."""

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of a file: those of `NAME.sql`, after `NAME_from_N.sql` where the file has an earlier version N.
+    """The tables of a file: those of `NAME.sql`.
 
     `remedy` says what to do with a damaged file, `without` what a reader lacks that cannot use it.
     """
@@ -59,7 +59,7 @@ class SqliteFile:
         self._closing = threading.Lock()
 
     def made(self) -> sqlite3.Connection:
-        """This thread's connection to the file, which is made, or brought to this version, where it is not."""
+        """This thread's connection to the file, which is made where it is not there."""
         # A connection must not be carried into a forked process.
         if getattr(self._local, "pid", None) != os.getpid():
             try:
@@ -106,10 +106,6 @@ class SqliteFile:
             self._do_without(fault)
             return []
 
-    def is_there(self) -> bool:
-        """Whether there is a file that this process works with."""
-        return self.path.exists() and bool(self.made()) and not self._in_memory
-
     def compact(self) -> None:
         """Writes the file anew, so that nothing of what was deleted is left in it. Waits for other writers.
 
@@ -154,13 +150,11 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
     try:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # safe after kill -9; a power cut may lose the last rows
-        if _version(connection) < schema.version:
+        if not _version(connection):
             connection.execute("BEGIN IMMEDIATE")
-            earlier = _version(connection)
-            if earlier < schema.version:  # another process may have been first
-                for name in (schema.name, *([f"{schema.name}_from_{earlier}"] if earlier else [])):
-                    for statement in files("storage").joinpath(f"{name}.sql").read_text("utf-8").split(";\n"):
-                        connection.execute(statement)
+            if not _version(connection):  # another process may have been first
+                for statement in files("storage").joinpath(f"{schema.name}.sql").read_text("utf-8").split(";\n"):
+                    connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {schema.version}")
             connection.commit()
         version = _version(connection)

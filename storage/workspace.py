@@ -1,4 +1,4 @@
-"""Workspaces and their generations: opened for reading, written, switched, measured and removed.
+"""Workspaces and their generations: opened for reading, written, switched and removed.
 
 A run builds the next generation aside and publishes it whole, in one step. So a reader sees one whole generation or
 another, and a run that dies at any moment leaves the current one untouched.
@@ -12,16 +12,16 @@ from pathlib import Path
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
 from storage.evaluations import EvaluationStore
-from storage.export import ItemReader, TableReader
+from storage.export import ItemReader
 from storage.filters import FilterReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.records import Record
-from storage.recovery import damage, mend, needs_mending, remove_old, stay, told_damage
+from storage.recovery import damage, mend, needs_mending, remove_old, told_damage
 from storage.staging import OpenGeneration, Staging
 from storage.vector_stores import open_vector_store
 from storage.vectors import VectorReader, VectorStore
-from storage.workspace_db import DatabasePart, WorkspaceDatabase
+from storage.workspace_db import WorkspaceDatabase
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
@@ -36,7 +36,6 @@ class Generation(OpenGeneration):
         self.number = number
         self._lease = lease
         self.vectors = VectorReader(database, number, store)
-        self.tables = TableReader(database)
         self.traversal = TraversalReader(database)
         self.filters = FilterReader(database)
         self.items = ItemReader(database)
@@ -231,56 +230,3 @@ class Workspace:
             yield
         finally:
             lock.release()
-
-
-class GenerationSize(Record):
-    """`read`: somebody reads it now. `goes`: a clean-up removes it."""
-
-    number: int
-    size_bytes: int
-    current: bool
-    read: bool
-    goes: bool
-
-
-class WorkspaceSizes(Record):
-    """Bytes on disk. `database_bytes` is the file of `database`, `holes_bytes` what of it is empty, `evaluations_bytes`
-    that of finished evaluations; `leftover_bytes` is what a run left behind, `freed_bytes` about what `trellis clean`
-    frees."""
-
-    generations: tuple[GenerationSize, ...]
-    database: tuple[DatabasePart, ...]
-    database_bytes: int
-    holes_bytes: int
-    evaluations_bytes: int = 0
-    leftover_bytes: int
-    total_bytes: int
-    freed_bytes: int
-
-
-def measure_sizes(workspace: Workspace) -> WorkspaceSizes:
-    """What a workspace takes; nothing is made where there is none."""
-    layout = Layout(workspace.root)
-    staying, current = stay(layout, workspace.keep_generations), layout.pointer().current
-    generations = tuple(
-        GenerationSize(
-            number=number, size_bytes=size_of(layout.folder(number)), current=number == current,
-            read=(read := _is_read(layout.folder(number))), goes=number not in staying and not read
-        )
-        for number in layout.folders()
-    )  # fmt: skip
-    holes, leftovers = workspace.database.holes(), size_of(layout.staging)
-    return WorkspaceSizes(
-        generations=generations, database=tuple(workspace.database.parts()),
-        database_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.database_file.name}*")),
-        holes_bytes=holes, leftover_bytes=leftovers, total_bytes=size_of(layout.root),
-        evaluations_bytes=sum(file.stat().st_size for file in layout.root.glob(f"{layout.evaluations_file.name}*")),
-        freed_bytes=leftovers + holes + sum(generation.size_bytes for generation in generations if generation.goes)
-    )  # fmt: skip
-
-
-def _is_read(folder: Path) -> bool:
-    lease = Lease.take(folder, exclusive=True)
-    if lease is not None:
-        lease.release()
-    return lease is None

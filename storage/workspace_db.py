@@ -161,7 +161,7 @@ class RunRow(Record):
 class RunHistory:
     """The last `limit` runs."""
 
-    def __init__(self, file: SqliteFile, limit: int) -> None:
+    def __init__(self, file: SqliteFile, limit: int = 1_000) -> None:
         self._file = file
         self._limit = limit
 
@@ -180,37 +180,6 @@ class RunHistory:
         return [RunRow.model_validate(dict(zip(RunRow.model_fields, row, strict=True))) for row in rows]
 
 
-class DatabaseLimits(Record):
-    """How large each part may grow."""
-
-    cache_bytes: int = 2 << 30
-    runs: int = 1_000
-    memory: int = 10_000
-
-
-class DatabasePart(Record):
-    """What one part holds; a bound that it does not have is None."""
-
-    name: str
-    rows: int
-    size_bytes: int
-    most_rows: int | None = None
-    most_bytes: int | None = None
-
-
-_PARTS = """
-    SELECT 'memory', count(*), coalesce(sum(length(CAST(entry AS BLOB))), 0) FROM memory_entries
-    UNION ALL SELECT 'model answers', count(*), coalesce(sum(bytes), 0) FROM cache WHERE namespace = 'answers'
-    UNION ALL SELECT 'embeddings', count(*), coalesce(sum(bytes), 0) FROM cache WHERE namespace <> 'answers'
-    UNION ALL SELECT 'runs', count(*), coalesce(sum(length(CAST(summary AS BLOB))), 0) FROM runs
-    UNION ALL SELECT 'evaluations under way', count(*), coalesce(sum(length(CAST(answer AS BLOB))), 0)
-        FROM evaluated_answers
-    UNION ALL SELECT 'watched questions', count(*), coalesce(sum(length(CAST(watched AS BLOB))), 0)
-        FROM watched_questions
-    UNION ALL SELECT 'feedback', count(*), coalesce(sum(length(CAST(feedback AS BLOB))), 0) FROM feedback
-"""
-
-
 class WorkspaceDatabase:
     """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
 
@@ -218,38 +187,17 @@ class WorkspaceDatabase:
     """
 
     def __init__(
-        self, path: Path, limits: DatabaseLimits | None = None, clock: Clock = time.time, reading: bool = False
+        self, path: Path, *, cache_bytes: int = 2 << 30, clock: Clock = time.time, reading: bool = False
     ) -> None:
-        self._limits = limits or DatabaseLimits()
         self._file = SqliteFile(path, SCHEMA, reading)
-        self._cache = Cache(self._file, self._limits.cache_bytes, clock)
-        self.memory = Memory(self._file, self._limits.memory)
+        self._cache = Cache(self._file, cache_bytes, clock)
+        self.memory = Memory(self._file)
         self.model_answers = ModelAnswerCache(self._file, self._cache)
         self.embeddings = EmbeddingCache(self._cache)
-        self.runs = RunHistory(self._file, self._limits.runs)
+        self.runs = RunHistory(self._file)
         self.running_answers = RunningAnswers(self._file)
         self.watched = WatchedQuestions(self._file)
         self.feedback = FeedbackRows(self._file)
-
-    def parts(self) -> list[DatabasePart]:
-        """What each part holds, and what bounds it; nothing where there is no file yet, or it cannot be used."""
-        if not self._file.is_there():
-            return []
-        most = {"memory": self._limits.memory, "runs": self._limits.runs}
-        return [
-            DatabasePart(
-                name=str(name), rows=int(str(rows)), size_bytes=int(str(size)), most_rows=most.get(str(name)),
-                most_bytes=self._limits.cache_bytes if name in {"model answers", "embeddings"} else None
-            )
-            for name, rows, size in self._file.rows(_PARTS)
-        ]  # fmt: skip
-
-    def holes(self) -> int:
-        """Bytes of the file that hold nothing; `compact` gives them back."""
-        if not self._file.is_there():
-            return 0
-        free, size = (int(str(self._file.rows(f"PRAGMA {name}")[0][0])) for name in ("freelist_count", "page_size"))
-        return free * size
 
     def forget_caches(self) -> None:
         """Removes all that can be had again by asking models or the embedder again."""

@@ -1,12 +1,14 @@
-"""Route: the structure of knowledge that a question gets (StructRAG, section 2.2)."""
+"""Route: the mode that answers a question, and the structure of knowledge that it gets (StructRAG, section 2.2)."""
 
 from collections.abc import Sequence
 
+from prompts.choose import Choose
 from prompts.engine.calls import fitting
 from prompts.route import Route
 from prompts.text.evidence import Evidence
 from prompts.text.question import ParsedQuestion, is_nested
-from storage.answer_records import QuestionType, RouteDecision, StructureType
+from storage.answer_records import Mode, ModeDecision, QuestionType, RouteDecision, StructureType
+from storage.graph import ReportSizes
 from tasks.step import BRIEF, step
 
 
@@ -57,3 +59,38 @@ async def choose_structure(
     return RouteDecision(
         type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )
+
+
+# --- the mode --------------------------------------------------------------------------------------------------------
+
+SEARCH: Mode = "struct"
+WHOLE: frozenset[Mode] = frozenset({"global", "drift"})
+# Reports speak for a collection where they rest on most of its documents, or on so many.
+SPEAK_FOR, MANY_DOCUMENTS = 0.7, 20
+WALK = "the graph's triples answer it"
+
+
+@step("choose", BRIEF, asks_model=True)
+async def choose(
+    ask: ParsedQuestion, titles: Sequence[str], walk: str | None, sizes: ReportSizes, chooser: Choose
+) -> ModeDecision:
+    """Whether the question is about the whole collection or a part of it.
+
+    `walk` says along what a walk over the graph's triples comes to an answer; None: there is no such walk. Then no
+    model is asked, except at high effort: then it is walked unless the question is about the whole.
+    """
+    if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
+        return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
+    scope = await chooser.run(ask, fitting(titles, chooser.policy.limits.rate))
+    mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
+    if scope.about == "whole" and sizes.reports:
+        mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"
+    elif walk is not None:
+        mode, reason = "traverse", f"{WALK}: {walk}"
+    return ModeDecision(mode=mode, confidence=scope.confidence, reason=reason)
+
+
+def whole_mode(sizes: ReportSizes) -> Mode:
+    """Reports alone where they speak for the collection, else what they lead to as well."""
+    enough = sizes.reported >= min(MANY_DOCUMENTS, SPEAK_FOR * sizes.documents)
+    return "global" if enough else "drift"

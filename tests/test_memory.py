@@ -12,9 +12,9 @@ from flows.runtime import Runtime
 from flows.session import open_session
 from storage.answer_records import Answer, TriggerDecision
 from storage.memory import MemoryEntry
+from tasks.memory import Recall
 from tasks.question_similarity import ComparedQuestion, alike, differs, keys, taken_apart
 from tasks.traverse.entity_names import NamedEntity
-from tasks.trigger import Recall
 from tests.workspaces import opened, write_rows
 
 TELLERS = ("almanac", "gazette", "ledger")

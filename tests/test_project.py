@@ -23,7 +23,6 @@ EXTRAS = {
     "datasets": "tasks/question_sets/load.py tasks/train/lora.py",
     "distributed": "flows/runners.py",
     "peft": "tasks/train/lora.py",
-    "ray": "flows/runners.py",
     "trl": "tasks/train/lora.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
@@ -115,8 +114,8 @@ def test_a_prompt_and_its_task_have_the_same_stem() -> None:
 
     # Shared by all prompts, a step of none.
     rooms = set("registry engine offline structures tailoring tailored_step text doctor instructions".split())
-    # The plan is the model's part of what `tasks/tables` does.
-    assert steps("prompts") - rooms - {"plan_table"} <= steps("tasks", "**/*.py")
+    # The plan is the model's part of what `tasks/tables` does; the choice of a mode stands in `tasks/route.py`.
+    assert steps("prompts") - rooms - {"plan_table", "choose"} <= steps("tasks", "**/*.py")
 
 
 def test_no_flow_file_shadows_a_module() -> None:

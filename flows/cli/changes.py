@@ -110,13 +110,11 @@ def forget(options: Namespace, screen: Screen) -> None:
     """Forget documents; with --undo let them in again."""
     names = ", ".join(options.documents)
     if options.undo:
-        if options.keep_history:
-            raise UsageError("--undo brings no generation back.", "Leave --keep-history out.")
         result = {"documents": options.documents, "generation": changes.let_in(options.documents, runtime_of(options))}
         screen.result(result, "Let in again: index their source to bring them back.")
         return
     with screen.progress() as progress:
-        report = asyncio.run(changes.forget(options.documents, runtime_of(options, progress), options.keep_history))
+        report = asyncio.run(changes.forget(options.documents, runtime_of(options, progress)))
     screen.result(report, f"Forgotten: {names}", without=("documents", "held", "same_text"))
     if not screen.as_json:
         if report.held:

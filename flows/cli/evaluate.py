@@ -20,10 +20,9 @@ from storage.evaluation_records import (
     EvaluationReport,
     EvaluationResult,
     MeanScore,
-    UnfinishedEvaluation,
     WatchedQuestion,
 )
-from storage.evaluations import EvaluationStore, RunningAnswers
+from storage.evaluations import EvaluationStore
 from storage.run_records import Budget
 from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
@@ -36,29 +35,14 @@ def evaluate(options: Namespace, screen: Screen) -> int:
     """Evaluate, or look at what was evaluated before; 1 where answers failed. Raises EvaluationGate."""
     runtime = runtime_of(options)
     store = runtime.workspace.evaluations
-    database = runtime.workspace.database
     if options.list:
-        _list(store.list(), database.running_answers.unfinished(), screen)
+        _list(store.list(), screen)
         return 0
     if options.remove is not None:
         store.remove(options.remove)
         screen.result({"removed": options.remove}, f"Evaluation {options.remove} is removed", without=("removed",))
         return 0
-    if options.forget is not None:
-        _forget(options.forget, database.running_answers, screen)
-        return 0
     return _result(options, runtime, screen)
-
-
-def _forget(key: str, running: RunningAnswers, screen: Screen) -> None:
-    """Remove the answers of an evaluation that was stopped, or of all."""
-    stored = {row.key: row.answers for row in running.unfinished() if key in {row.key, "all"}}
-    if not stored and key != "all":
-        raise UsageError(f"No evaluation that was stopped has the key {key!r}.", "See `trellis evaluate --list`.")
-    for name in stored:
-        running.remove(name)
-    words = f"{sum(stored.values())} answers of {len(stored)} evaluations that were stopped are removed"
-    screen.result({"forgotten": list(stored)}, words, without=("forgotten",))
 
 
 def _result(options: Namespace, runtime: Runtime, screen: Screen) -> int:
@@ -176,8 +160,8 @@ def _show_table(rows: Mapping[str, Cells], screen: Screen) -> None:
         screen.facts([(column, figure(value)) for column, value in cells.items() if value is not None], indent=2)
 
 
-def _list(evaluations: Sequence[Evaluation], unfinished: Sequence[UnfinishedEvaluation], screen: Screen) -> None:
-    """The finished evaluations, oldest first, and for people those that were stopped."""
+def _list(evaluations: Sequence[Evaluation], screen: Screen) -> None:
+    """The finished evaluations, oldest first."""
     rows = [
         {
             "number": row.number, "finished": row.finished, "name": row.name, "questions": len(row.questions),
@@ -189,10 +173,6 @@ def _list(evaluations: Sequence[Evaluation], unfinished: Sequence[UnfinishedEval
         f"{row['number']:>4}  {row['finished']}  {row['name']}, {row['questions']} questions: "
         f"{', '.join(map(str, row['systems']))}{'  (accepted)' if row['accepted'] else ''}"  # type: ignore[call-overload]
         for row in rows
-    ]
-    lines += [
-        f"  –  {row.key}  stopped: {row.answers} answers of {', '.join(row.systems)}  (--forget {row.key} removes them)"
-        for row in unfinished
     ]
     screen.result(rows, lambda: screen.rows(lines, None, indent=0))
 

@@ -9,7 +9,7 @@ from flows.modes.registry import AUTO, mode_names
 STRUCTURES = ("table", "graph", "algorithm", "catalogue", "chunk")
 TRAINED = ("router", "rewriter", "filter", "answer")
 METHODS = ("linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", "gepa")
-FORMATS = ("json", "graphml", "parquet")
+FORMATS = ("json", "graphml")
 
 _EPILOG = """\
 a first session:
@@ -219,8 +219,7 @@ def _add_commands(add: Callable[..., None]) -> None:
     )  # fmt: skip
     add(
         "export", "workspace:export", "write what is indexed as files for other programs",
-        "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX\n"
-        "trellis export tables/ --format parquet     for DuckDB, pandas, Spark",
+        "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX",
         argument("folder", "made where there is none; an earlier export there is replaced", metavar="DIR"),
         argument("--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json", metavar="FORMAT"),
         as_of,
@@ -237,12 +236,12 @@ def _add_commands(add: Callable[..., None]) -> None:
     )  # fmt: skip
     add(
         "clean", "workspace:clean", "free the room of what is no longer needed",
-        "trellis clean                old generations, leftovers, holes in the database\n"
+        "trellis clean                old generations, leftovers, what is deleted in the database\n"
         "trellis clean --keep 1       of the generations only the current one\n"
         "trellis clean --caches       what models and the embedder would have to do again\n"
         "trellis clean --vectors      where a warning says that the vector index is damaged",
         number("--keep", "how many generations stay (default: the setting)"),
-        flag("--caches", "also the caches of models' answers and of vectors"),
+        flag("--caches", "also the caches of models' answers and of vectors, and answers of stopped evaluations"),
         flag("--vectors", "build the current vector index anew from the database"),
     )  # fmt: skip
     add(
@@ -286,10 +285,8 @@ def _add_commands(add: Callable[..., None]) -> None:
     add(
         "forget", "changes:forget", "remove a document from everything, and keep it out",
         "trellis forget people/ilse-marrand.md\n"
-        "trellis forget people/ilse-marrand.md --keep-history   older generations stay, and hold its text\n"
-        "trellis forget people/ilse-marrand.md --undo           the next run on its source brings it back",
+        "trellis forget people/ilse-marrand.md --undo   the next run on its source brings it back",
         argument("documents", "its id: its path, or the row's", nargs="+", metavar="DOCUMENT"),
-        flag("--keep-history", "leave older generations that hold it"),
         flag("--undo", "let it in again; nothing is brought back by this alone"),
     )  # fmt: skip
     add(
@@ -327,7 +324,6 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--table", "the result in a published table's form: loong_by_task, lightrag_wins, …", metavar="NAME"),
         number("--against", "another one to show the scores of beside"),
         number("--remove", "remove one"),
-        argument("--forget", "remove the answers of a stopped one (its key in --list), or of all", metavar="KEY"),
         flag("--dry-run", "ask five questions of each system, and forecast what the rest takes"), *budget, record,
     )  # fmt: skip
     add(
@@ -355,6 +351,6 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--pool", "only register the deployments, for the workers of this pool, and end", metavar="NAME"),
     )  # fmt: skip
     add(
-        "mcp", "serve_mcp:mcp", "answers, entities, reports and sources as tools for an MCP client, over stdio",
+        "mcp", "serve:mcp", "answers, entities, reports and sources as tools for an MCP client, over stdio",
         "trellis mcp --workspace kb       the command in the client's configuration: docs/mcp.md",
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""`trellis serve`: the service and the deployments until somebody ends it, or deployments for the workers of a pool."""
+"""`trellis serve`: the service and the deployments until somebody ends it, or deployments for the workers of a pool.
+`trellis mcp`: the workspace for one MCP client, which starts this command and talks to it."""
 
 import asyncio
 import os
@@ -172,3 +173,20 @@ def _register(options: Namespace, screen: Screen) -> None:
     names = [deployment.full_name for deployment in runner_deployments]
     title = f"Registered. Start a worker where Trellis is installed: prefect worker start --pool {options.pool}"
     screen.result({"pool": options.pool, "deployments": names}, title)
+
+
+# --- mcp -------------------------------------------------------------------------------------------------------------
+
+
+def mcp(options: Namespace, screen: Screen) -> None:
+    """Serve the workspace to one MCP client until it goes. Standard output is the protocol's: nothing else is written
+    there."""
+    from flows.service.mcp_server import mcp_server
+    from flows.service.workspaces import Workspaces
+
+    workspaces = Workspaces(load_settings({"workspace": options.workspace}))
+    screen.note("Waiting for an MCP client on standard input; clients start this command themselves.")
+    try:
+        mcp_server(workspaces).run("stdio")
+    finally:
+        workspaces.close()

@@ -14,7 +14,6 @@ from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.export import export as export_rows
 from storage.layout import size_of
-from storage.records import Record
 from storage.workspace import Generation
 
 # What people are shown first.
@@ -40,16 +39,6 @@ def _show_status(state: Status, screen: Screen) -> None:
     if state.generation is None and not state.problems:
         screen.line("Nothing is indexed yet. Begin with: trellis index SOURCE (or try: trellis demo)", indent=2)
     screen.facts(facts_of(state, Status.model_fields.keys() - HELD), indent=2)
-    if state.sizes is not None:
-        screen.line("On disk", style="bold")
-        parts: dict[str, Record] = {
-            f"generation {generation.number}": generation for generation in state.sizes.generations
-        }
-        parts |= {part.name: part for part in (*state.sizes.database, *state.caches)}
-        rows = {
-            name: part.model_dump(exclude={"number", "name", "most_rows", "most_bytes"}) for name, part in parts.items()
-        }
-        screen.facts(facts_of(rows) + facts_of(state.sizes, ("generations", "database")), indent=2)
     screen.line("Settings", style="bold")
     shown = state.settings.keys() - {"roles", "workspace"}
     settings = [(name, str(value)) for name, value in state.settings.items() if name in shown and value not in NOT_SET]
@@ -111,6 +100,7 @@ def clean(options: Namespace, screen: Screen) -> None:
         workspace.rebuild_vectors()
     if options.caches:
         caches.forget_caches()
+        workspace.database.running_answers.remove_where(lambda _: True)
     for store in (workspace.database, caches)[: len(places)]:
         store.compact()
     freed = max(before - sum(map(size_of, places)), 0)
@@ -197,8 +187,4 @@ def _write_graphml(folder: Path, generation: Generation) -> dict[str, int]:
     return {name: view.number_of_edges() for name, view in views.items()}
 
 
-def _write_parquet(folder: Path, generation: Generation) -> dict[str, int]:
-    return generation.tables.write_parquet(folder)
-
-
-_WRITERS = {"json": _write_json, "graphml": _write_graphml, "parquet": _write_parquet}
+_WRITERS = {"json": _write_json, "graphml": _write_graphml}

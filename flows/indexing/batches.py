@@ -14,7 +14,7 @@ from flows.indexing.concurrency import in_thread, side_by_side
 from flows.indexing.source_changes import SourceChanges
 from flows.runners import Runner
 from flows.runtime import Runtime
-from prompts.engine.embedders import Embedder, text_hash
+from prompts.engine.embedders import text_hash
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
@@ -125,31 +125,20 @@ EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 256, 512
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
-    """Store a vector of the name of each of these entities (None: of all), with the setting `entity_vectors`, and one
-    of keys and description for each of their relations that a model gave keys to; once per model and text.
+    """Store a vector of keys and description for each relation of these entities (None: of all) that a model gave keys
+    to; once per model and text.
 
     Call it when the generation's entities and relations are stored.
     """
-    if runtime.settings.entity_vectors:
-        names = [entity.name for entity in staging.graph.entities(touched)]
-        await _embed(_readable(names, runtime.embedder), staging, runtime)
-    relations = [keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys]
-    await _embed(_readable(relations, runtime.embedder), staging, runtime)
-
-
-async def _embed(names: dict[str, str], staging: Staging, runtime: Runtime) -> None:
     embedder = runtime.embedder
-    known = staging.vectors.have(embedder.name, list(names))
-    todo = [key for key in names if key not in known]
+    keyed = [keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys]
+    texts = {text_hash(text): text for text in keyed if embedder.reads(text)}
+    known = staging.vectors.have(embedder.name, list(texts))
+    todo = [key for key in texts if key not in known]
     for at in range(0, len(todo), NAMES_BATCH):
-        batch = {key: names[key] for key in todo[at : at + NAMES_BATCH]}
+        batch = {key: texts[key] for key in todo[at : at + NAMES_BATCH]}
         staging.vectors.put(embedder.name, await embed(batch, embedder))
         runtime.progress("embed names", min(at + NAMES_BATCH, len(todo)), len(todo))
-
-
-def _readable(names: list[str], embedder: Embedder) -> dict[str, str]:
-    """What the embedder can read, by the hash under which its vector is stored."""
-    return {text_hash(name): name for name in names if embedder.reads(name)}
 
 
 async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner) -> None:

@@ -8,21 +8,22 @@ Without a model the reports come after the search where only the wording says, a
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from flows.modes.registry import given
 from flows.modes.traversal import is_imported, walk
 from flows.question import PassageSearch, Question, Resources, Response
 from flows.session import SAMPLE, GraphReader, ReportReader
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
-from tasks.choose import SEARCH, WHOLE, choose
+from tasks.route import SEARCH, WHOLE, choose
 
 SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
 
 
 async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mode], Awaitable[Response]]) -> Response:
     """The answer of the first of the modes that fit the question that gives any; `respond` answers in one mode."""
-    decision = await given(choose_mode, resources)
+    decision = await choose_mode(
+        resources.question, resources.search, resources.graph, resources.reports, resources.models
+    )
     first: Response | None = None
     tried: list[ModeTried] = []
     modes = list(dict.fromkeys((decision.mode, SEARCH)))

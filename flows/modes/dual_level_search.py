@@ -3,22 +3,17 @@
 keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `hybrid` and, with the search's passages, `mix`.
 """
 
-from collections.abc import Sequence
-
 from flows.modes.registry import mode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader
-from prompts.engine.embedders import Embedder
 from prompts.engine.models import Models
 from prompts.filter import Filter
 from prompts.rewrite import Keywords
-from prompts.text.words import fold_name
 from storage.answer_records import Mode, Passage
 from storage.records import Chunk
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages, filter_request
 from tasks.retrieve.dual_levels import Level, LevelScores, best_rows, graph_notes, search_graph, stating_sources
-from tasks.retrieve.link import Link, NameVectors
 from tasks.rewrite import find_keys
 
 LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
@@ -80,8 +75,6 @@ async def search_levels(
     keys = await find_keys(question.text, Keywords(models))
     near = levels.near(question.text, search.cosines(question.text), question.only)
     links = [] if mode == "high" else levels.link(question.text, keys.low)
-    if mode != "high":
-        links += _linked_by_meaning([*keys.low, *question.unlinked], links, graph.name_vectors, search.embedder)
     scores = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, search.embedder)
     passages = levels.best(scores, k)
     if mode == "mix":
@@ -89,12 +82,3 @@ async def search_levels(
         known = {passage.chunk for passage in searched}
         return scores, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
     return scores, await search.with_pages(question.queries, passages)
-
-
-def _linked_by_meaning(
-    names: Sequence[str], links: Sequence[Link], vectors: NameVectors, embedder: Embedder
-) -> list[Link]:
-    """Links of the low keys, and of what looks like a name, that no spelling led to, where names have vectors."""
-    linked = {fold_name(link.text) for link in links}
-    left = [name for name in dict.fromkeys(names) if fold_name(name) not in linked and embedder.reads(name)]
-    return vectors.nearest(left, embedder.embed(left, query=True)) if vectors and left else []

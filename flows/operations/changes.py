@@ -302,22 +302,22 @@ class _Holdings:
         self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
 
 
-async def forget(documents: Sequence[str], runtime: Runtime, keep_history: bool = False) -> ForgetReport:
+async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by name.
 
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
-    generations and caches that hold their text go; files that were indexed are never touched. `keep_history` leaves
-    older generations as they are. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
-    follows from the rest fails. The history of runs tells how much went, and not what.
+    generations and caches that hold their text go; files that were indexed are never touched.
+    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails. The
+    history of runs tells how much went, and not what.
     """
     async with remembered("forget", runtime) as summary:
-        report = await _forget(documents, runtime, keep_history)
+        report = await _forget(documents, runtime)
         summary.update(generation=report.generation, documents=len(report.documents), chunks=report.chunks)
         summary["seconds"] = round(report.usage.seconds, 2)
     return report
 
 
-async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool) -> ForgetReport:
+async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     started = time.monotonic()
     memory = runtime.workspace.database.memory
     with _next_generation(runtime) as staging:
@@ -333,13 +333,13 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
-        retire = () if keep_history else tuple(held.generations)
-        number = staging.publish(retire=retire, afresh=True)
+        number = staging.publish(retire=held.generations, afresh=True)
     memory.remove_documents(documents)  # what a question that ran meanwhile has put there
     await watched_after(runtime)
     return ForgetReport(
-        documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,
-        model_answers=answers, embeddings=vectors, evaluated_answers=evaluated, held=tuple(runtime.workspace.retired()),
+        documents=tuple(documents), generation=number, chunks=len(chunks), retired=tuple(held.generations),
+        held=tuple(runtime.workspace.retired()), memory=memories, model_answers=answers, embeddings=vectors,
+        evaluated_answers=evaluated,
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip

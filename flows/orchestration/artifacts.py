@@ -28,9 +28,8 @@ from flows.runtime import Runtime
 from flows.usage import ledger, plain, short
 from prompts.engine.key_masking import mask_keys
 from storage.answer_records import Answer, AnsweredBy, Trace, TriggerDecision
-from storage.errors import NoGeneration
 from storage.graph_records import Report
-from storage.records import DeadLetter, Document, Record
+from storage.records import DeadLetter, Document
 from storage.run_records import CommunityQuality, IndexReport, UsageRow
 
 logger = logging.getLogger(__name__)
@@ -150,50 +149,17 @@ def _section(title: str, rows: Iterable[tuple[str, str]], note: str) -> list[str
 # --- an index run ----------------------------------------------------------------------------------------------------
 
 
-class RunOutcome(Record):
-    """What an index run left to look at: what became of documents (change, id), and the largest communities' reports
-    with the number of their entities."""
-
-    report: IndexReport
-    sources: tuple[str, ...]
-    changes: tuple[tuple[str, str], ...] = ()
-    letters: tuple[DeadLetter, ...] = ()
-    themes: tuple[tuple[Report, int], ...] = ()
-
-
-def documents_now(runtime: Runtime) -> dict[str, str]:
-    """The documents of the current generation by id, each with the hash of what it says; none where none is indexed."""
-    try:
-        with runtime.workspace.read() as generation:
-            return generation.documents.hashes()
-    except NoGeneration:
-        return {}
-
-
-def outcome_of(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> RunOutcome:
-    """Read from the generation that the run left; `before` are the documents that were there when it began."""
+def read_run(report: IndexReport, runtime: Runtime) -> tuple[list[DeadLetter], list[tuple[Report, int]]]:
+    """What failed, and the reports of the largest communities with the number of their entities, in the generation that
+    a run left."""
     with runtime.workspace.read(report.generation) as generation:
-        letters = tuple(generation.extractions.dead_letters()) if report.dead_letters else ()
+        letters = generation.extractions.dead_letters() if report.dead_letters else []
         if not report.published:
-            return RunOutcome(report=report, sources=tuple(sources), letters=letters)
+            return letters, []
         sizes = {community.id: len(community.members) for community in generation.communities.communities(0)}
-        reports = generation.communities.reports(0)
-        after = generation.documents.hashes()
-    themes = sorted(
-        ((report, sizes[report.community]) for report in reports),
-        key=lambda theme: (-theme[1], -theme[0].rating, theme[0].community),
-    )
-    return RunOutcome(
-        report=report, sources=tuple(sources), changes=changes(before, after), letters=letters,
-        themes=tuple(themes[:SHOWN_REPORTS]),
-    )  # fmt: skip
-
-
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What became of the documents: removed ones first, then changed, then added ones, by id."""
-    changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
-    groups = {"removed": before.keys() - after.keys(), "changed": changed, "added": after.keys() - before.keys()}
-    return tuple((change, name) for change, names in groups.items() for name in sorted(names))
+        themes = [(report, sizes[report.community]) for report in generation.communities.reports(0)]
+    themes.sort(key=lambda theme: (-theme[1], -theme[0].rating, theme[0].community))
+    return letters, themes[:SHOWN_REPORTS]
 
 
 def index_in_words(report: IndexReport) -> str:
@@ -216,28 +182,24 @@ def quality_in_words(quality: CommunityQuality) -> str:
     )
 
 
-def index_page(outcome: RunOutcome, used: Sequence[UsageRow]) -> str:
+def index_page(
+    report: IndexReport, sources: Sequence[str], failed: Sequence[DeadLetter], largest: Sequence[tuple[Report, int]],
+    used: Sequence[UsageRow],
+) -> str:  # fmt: skip
     """The page in Markdown."""
-    report = outcome.report
-    letters = [(f"{row.item}, {row.step}", f"{row.error} {row.remedy}") for row in outcome.letters]
+    letters = [(f"{row.item}, {row.step}", f"{row.error} {row.remedy}") for row in failed]
     skipped = [(row.path, row.reason) for row in report.skipped]
     watched = [(row.question, " · ".join(in_words(row)[0 if row.error else 1 :])) for row in report.changed_answers]
     themes = [
-        (theme.title, f"{members} names, rated {theme.rating:.1f} of 10. {theme.summary}")
-        for theme, members in outcome.themes
+        (theme.title, f"{members} names, rated {theme.rating:.1f} of 10. {theme.summary}") for theme, members in largest
     ]
     parts = [
         f"# Index, generation {report.generation}",
         index_in_words(report),
         GENERATION,
         *([kept_in_words(report.kept_prompts)] if report.kept_prompts else []),
-        f"Sources: {plain(', '.join(outcome.sources))}",
+        f"Sources: {plain(', '.join(sources))}",
         *([quality_in_words(report.community_quality)] if report.community_quality else []),
-        *_section(
-            f"Documents ({len(outcome.changes)})",
-            [(name, change) for change, name in outcome.changes],
-            "What has changed since the run before.",
-        ),
         *_section(f"Watched questions that changed ({len(report.changed_answers)})", watched, WATCHED),
         *_section(f"Dead letters ({len(letters)})", letters, RETRY),
         *_section(f"Skipped ({len(skipped)})", skipped, "These are no documents that can be read."),

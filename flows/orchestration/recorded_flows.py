@@ -5,7 +5,7 @@ Their stories are told in `flows/index.py`, `flows/query.py` and `flows/evaluate
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +23,10 @@ from flows.orchestration.artifacts import (
     address_of,
     answer_in_words,
     answer_page,
-    documents_now,
     index_in_words,
     index_page,
-    outcome_of,
     put,
+    read_run,
     text_with_sources,
 )
 from flows.orchestration.recording import begin, done, failed, flow, flow_run
@@ -97,8 +96,6 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
         begin(settings)
         runtime = with_budget(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
-        runtime.workspace.recover(from_nothing=True)
-        before = documents_now(runtime)
         async with ended_by_signals(), progress:
             report = await _within_minutes(minutes, sources, IndexOptions(full, allow_removals, remake), runtime)
     except (TrellisError, EngineError) as error:
@@ -107,7 +104,7 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
         mask_error(error)  # Prefect tells the server its words
         raise
     with relaxed_gc():
-        await _show(report, sources, before, runtime)
+        await _show(report, sources, runtime)
     return done(index_in_words(report), report)
 
 
@@ -124,10 +121,10 @@ async def _within_minutes(
         raise
 
 
-async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str, str], runtime: Runtime) -> None:
+async def _show(report: IndexReport, sources: Sequence[str], runtime: Runtime) -> None:
     """The page and tables of the run in the user interface, and word of what was published."""
     used = usage_rows(runtime.models.meter)
-    outcome = await asyncio.to_thread(outcome_of, report, sources, before, runtime)
+    failed_items, largest = await asyncio.to_thread(read_run, report, runtime)
     if report.published:
         announce(report, runtime.settings.workspace)
     for change in report.changed_answers:
@@ -143,7 +140,7 @@ async def _show(report: IndexReport, sources: Sequence[str], before: Mapping[str
     figures = [{"what": name.replace("_", " "), "count": number} for name, number in counted.items()]
     await asyncio.gather(
         put("index-figures", figures, "What the run found and made"),
-        put("index-summary", index_page(outcome, used), message),
+        put("index-summary", index_page(report, sources, failed_items, largest, used), message),
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -17,17 +18,18 @@ from starlette.routing import Route
 from flows.runtime import ASKING, check_prices
 from flows.service import openai_api, page_routes, rest
 from flows.service.access import Guard, NotReady, RequestLimits, shown_error, status_of
-from flows.service.api_page import api_page
-from flows.service.asking import Questions
+from flows.service.asking import Questions, Service
 from flows.service.mcp_server import McpEndpoint
 from flows.service.metrics import Metrics
-from flows.service.page_files import PageFiles
-from flows.service.runs import IndexRuns, LocalRuns
-from flows.service.state import Service
+from flows.service.page_files import PageFiles, api_page
+from flows.service.runs import LocalRuns
 from flows.service.workspaces import Workspaces
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
+
+if TYPE_CHECKING:
+    from flows.service.prefect_runs import PrefectRuns
 
 _DESCRIPTION = "Answers from your documents, with sources. Errors are `{error: {type, message, remedy}}`."
 
@@ -85,7 +87,7 @@ def create_app(
     return app
 
 
-def _runs(workspaces: Workspaces, prefect: str | None) -> IndexRuns:
+def _runs(workspaces: Workspaces, prefect: str | None) -> "LocalRuns | PrefectRuns":
     if prefect is None:
         return LocalRuns(workspaces.follow)
     from flows.service.prefect_runs import PrefectRuns  # Prefect takes a second to load

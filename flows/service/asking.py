@@ -1,10 +1,11 @@
-"""Questions to the service: what may be asked, the answer, and the answer as events while it comes about."""
+"""Questions to the service: what may be asked, the answer, the answer as events while it comes about; and the service
+itself, as its routes work with it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,6 +23,10 @@ from storage.filters import check_filter
 from storage.records import Record
 from tasks.rewrite import turns
 from tasks.step import watched
+
+if TYPE_CHECKING:  # Prefect takes a second to load
+    from flows.service.prefect_runs import PrefectRuns
+    from flows.service.runs import LocalRuns
 
 
 class RetrieveRequest(BaseModel):
@@ -151,3 +156,22 @@ def note_question(request: Request, settings: Settings, asked: RetrieveRequest) 
     """Put into the log what is asked where; the words only where the settings say so."""
     words = {"question": asked.question} if settings.service.log_texts else {}
     request.scope["log"] = {"workspace": asked.workspace, "mode": asked.mode, **words}
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service, made once by `create_app`. `prefect` is the address of Prefect's pages, None without Prefect."""
+
+    settings: Settings
+    workspaces: Workspaces
+    questions: Questions
+    runs: "LocalRuns | PrefectRuns"
+    metrics: Metrics
+    prefect: str | None = None
+    sources: tuple[str, ...] = ()
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request came to: a dependency of routes."""
+    service: Service = request.app.state.service
+    return service

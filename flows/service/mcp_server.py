@@ -4,11 +4,11 @@ Over stdio (`trellis mcp`) for one workspace, and in the service over streamable
 reads; what it gives is bounded, because a model reads it.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote, unquote
 
 from mcp.server import MCPServer
@@ -22,10 +22,11 @@ from starlette.types import Receive, Scope, Send
 from flows.question import AskOptions
 from flows.service import reading
 from flows.service.access import NotThere
+from flows.service.asking import Questions
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
-from storage.answer_records import Answer, Citation, Effort, Fallback, Retrieval
+from storage.answer_records import Citation, Effort, Fallback
 from storage.errors import NoGeneration, TrellisError
 from storage.records import Record
 
@@ -44,12 +45,6 @@ WINDOW = 4_000  # characters of a source
 ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
 
 
-class ToolPlace(reading.Quote):
-    """A place in a document, in characters of its text, with what stands there."""
-
-    page: int | None = None
-
-
 class ToolAnswer(Record):
     """An answer with what supports it: `fallback` is none where all of it is supported, else as an `Answer` has it."""
 
@@ -59,26 +54,13 @@ class ToolAnswer(Record):
     generation: int
 
 
-class ToolRelation(Record):
+class ToolStep(Record):
     """A relation, with one of the places that state it."""
 
     source: str
     predicate: str
     target: str
-    stated: ToolPlace | None
-
-
-class ToolEntity(Record):
-    """What the graph knows of an entity; `more` counts the relations and claims that are left out."""
-
-    id: str
-    name: str
-    kind: str
-    description: str
-    aliases: tuple[str, ...]
-    relations: tuple[ToolRelation, ...]
-    claims: tuple[str, ...]
-    more: int
+    stated: reading.Quote | None
 
 
 class ToolReport(Record):
@@ -89,9 +71,6 @@ class ToolReport(Record):
     title: str
     summary: str
     members: int
-    findings: tuple[str, ...] = ()
-    places: tuple[ToolPlace, ...] = ()
-    below: tuple[str, ...] = ()
 
 
 class ToolSource(Record):
@@ -105,20 +84,8 @@ class ToolSource(Record):
     text: str
 
 
-class Answerer(Protocol):
-    """Who answers: workspaces, or the service's questions, which count and limit them."""
-
-    async def ask(self, name: str, question: str, options: AskOptions) -> Answer:
-        """The answer from a workspace."""
-        ...
-
-    async def retrieve(self, name: str, question: str, options: AskOptions) -> Retrieval:
-        """The best passages of a workspace."""
-        ...
-
-
-def mcp_server(workspaces: Workspaces, name: str = DEFAULT, asking: Answerer | None = None) -> MCPServer:
-    """The tools and resources of a workspace."""
+def mcp_server(workspaces: Workspaces, name: str = DEFAULT, asking: Workspaces | Questions | None = None) -> MCPServer:
+    """The tools and resources of a workspace; questions go to `asking`, which may count and limit them."""
     server = _Server(workspaces, name, asking or workspaces)
     for tool in (server.ask, server.retrieve, server.entity, server.paths, server.reports, server.source):
         server.add_tool(tool, annotations=READ_ONLY)
@@ -134,7 +101,7 @@ class McpEndpoint:
     Requests stand on their own: no session outlives one. Who may ask is not its business.
     """
 
-    def __init__(self, workspaces: Workspaces, asking: Answerer) -> None:
+    def __init__(self, workspaces: Workspaces, asking: Workspaces | Questions) -> None:
         self._servers = {name: mcp_server(workspaces, name, asking) for name in workspaces.names}
         for server in self._servers.values():  # hosts and origins are looked at before anything comes here
             unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -156,7 +123,7 @@ class McpEndpoint:
 
 
 class _Server(MCPServer):
-    def __init__(self, workspaces: Workspaces, name: str, asking: Answerer) -> None:
+    def __init__(self, workspaces: Workspaces, name: str, asking: Workspaces | Questions) -> None:
         super().__init__(
             "trellis", title="Trellis", instructions=INSTRUCTIONS, version=version("trellis-rag"), log_level="WARNING"
         )
@@ -190,7 +157,7 @@ class _Server(MCPServer):
         question: Annotated[str, Field(description="What to look for.")],
         k: Annotated[int, Field(description="How many passages.", ge=1, le=50)] = 8,
         documents: Annotated[list[str] | None, Field(description="Only these documents, by id.")] = None,
-    ) -> list[ToolPlace]:
+    ) -> list[reading.Quote]:
         """The passages that bear most on a question, best first, without an answer."""
         with _told(ToolError):
             options = AskOptions(k=k, documents=None if documents is None else tuple(documents))
@@ -199,7 +166,7 @@ class _Server(MCPServer):
             chunks = await self._read(lambda session: session.generation.documents.chunks(ids=names))
         places = {chunk.id: chunk for chunk in chunks}
         return [
-            ToolPlace(
+            reading.Quote(
                 document=passage.document, title=passage.title, quote=passage.text,
                 start=places[passage.chunk].start, end=places[passage.chunk].end,
             )
@@ -207,22 +174,33 @@ class _Server(MCPServer):
             if passage.chunk in places  # not in a generation that was published meanwhile
         ]  # fmt: skip
 
-    async def entity(self, name: Annotated[str, Field(description="A name or alias.")]) -> list[ToolEntity]:
+    async def entity(self, name: Annotated[str, Field(description="A name or alias.")]) -> list[reading.EntityView]:
         """What the knowledge graph holds on an entity: description, relations and claims, each with its source."""
         with _told(ToolError):
             view = await self._read(lambda session: reading.look_up(name, session.generation))
-        return [_tool_entity(entity) for entity in view.entities]
+        return [
+            entity.model_copy(update={"relations": entity.relations[:SHOWN], "claims": entity.claims[:SHOWN]})
+            for entity in view.entities
+        ]
 
     async def paths(
         self,
         start: Annotated[str, Field(description="The name of an entity.")],
         end: Annotated[str, Field(description="The name of another.")],
-    ) -> list[list[ToolRelation]]:
+    ) -> list[list[ToolStep]]:
         """How two entities are connected: the shortest chains of relations between them, with their sources."""
         with _told(ToolError):
             ways = await self._read(lambda session: reading.paths_between(session, start, end))
         return [
-            [_tool_relation(step.source_name, step.predicate, step.target_name, step.statements) for step in way.steps]
+            [
+                ToolStep(
+                    source=step.source_name,
+                    predicate=step.predicate,
+                    target=step.target_name,
+                    stated=next(iter(step.statements), None),
+                )
+                for step in way.steps
+            ]
             for way in ways.paths
         ]
 
@@ -230,24 +208,15 @@ class _Server(MCPServer):
         self,
         report: Annotated[str | None, Field(description="A report's id, for it in full.")] = None,
         level: Annotated[int, Field(description="Of the list; 0 holds the broadest.", ge=0)] = 0,
-    ) -> list[ToolReport]:
+    ) -> list[ToolReport] | reading.ReportView:
         """What the collection is about: reports on groups of entities, the most important first, or one in full."""
         with _told(ToolError):
-            if report is None:
-                listed = await self._read(lambda session: reading.list_reports(session.generation))
-                rows = [row for row in listed.values() if row.level == level][:SHOWN]
-                shown = {"level", "title", "summary", "members"}
-                return [ToolReport(**row.model_dump(include=shown), id=row.community) for row in rows]
-            view = await self._report(report)
-        places = (place for finding in view.findings for place in (finding, *finding.others))
-        return [
-            ToolReport(
-                id=view.community, level=view.level, title=view.title, summary=view.summary, members=len(view.members),
-                findings=tuple(f"{finding.summary}: {finding.explanation}" for finding in view.findings),
-                places=tuple(ToolPlace(**place.model_dump(include={*ToolPlace.model_fields})) for place in places),
-                below=tuple(child.community for child in view.children),
-            )
-        ]  # fmt: skip
+            if report is not None:
+                return await self._report(report)
+            listed = await self._read(lambda session: reading.list_reports(session.generation))
+        rows = [row for row in listed.values() if row.level == level][:SHOWN]
+        shown = {"level", "title", "summary", "members"}
+        return [ToolReport(**row.model_dump(include=shown), id=row.community) for row in rows]
 
     async def source(
         self,
@@ -302,26 +271,6 @@ class _Server(MCPServer):
         return await self._read(
             lambda session: reading.report_view(name, reading.list_reports(session.generation), session.generation)
         )
-
-
-def _tool_entity(entity: reading.EntityView) -> ToolEntity:
-    relations = [
-        _tool_relation(entity.name, row.predicate, row.other, row.statements)
-        if row.direction == "out"
-        else _tool_relation(row.other, row.predicate, entity.name, row.statements)
-        for row in entity.relations[:SHOWN]
-    ]
-    return ToolEntity(
-        **entity.model_dump(include={"id", "name", "kind", "description"}), relations=tuple(relations),
-        aliases=tuple(alias.name for alias in entity.aliases),
-        claims=tuple(claim.description for claim in entity.claims[:SHOWN]),
-        more=max(len(entity.relations) - SHOWN, 0) + max(len(entity.claims) - SHOWN, 0),
-    )  # fmt: skip
-
-
-def _tool_relation(source: str, predicate: str, target: str, statements: Sequence[reading.Quote]) -> ToolRelation:
-    stated = ToolPlace.model_validate(dict(statements[0])) if statements else None
-    return ToolRelation(source=source, predicate=predicate, target=target, stated=stated)
 
 
 @contextmanager

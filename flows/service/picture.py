@@ -64,8 +64,8 @@ def picture(session: Session, name: str | None = None, most: int = 150, other: s
             walk = tuple(dict.fromkeys((step.source, step.target) for way in ways for step in way.steps))
             start = (*start, *(entity.id for entity in entities_called(session, other)))
         middle = tuple(dict.fromkeys((*(end for pair in walk for end in pair), *start)))
-        near = around(session, middle, HOPS if other is None else 1, max(most, len(middle)))
-        chosen, cut = [facts.entities[node.id] for node in near.nodes], near.cut
+        near, cut = around(session, middle, HOPS if other is None else 1, max(most, len(middle)))
+        chosen = [facts.entities[node] for node in near]
     edges = _edges(session, {entity.id for entity in chosen})
     places = _layout([entity.id for entity in chosen], edges)
     groups = _communities(session, places)

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from flows.operations.changes import entities_named
-from flows.runtime import Runtime, open_caches
+from flows.runtime import Runtime
 from flows.session import Session
 from flows.usage import masked
 from prompts.engine.models import ROLES
@@ -23,8 +23,8 @@ from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Rel
 from storage.layout import size_of
 from storage.records import Record, Scalar
 from storage.run_records import UsageRow
-from storage.workspace import Generation, WorkspaceProblem, WorkspaceSizes, measure_sizes
-from storage.workspace_db import DatabasePart, RunRow
+from storage.workspace import Generation, WorkspaceProblem
+from storage.workspace_db import RunRow
 from tasks.read_reports.select import tree_of
 from tasks.traverse.plan import shortest_paths
 
@@ -218,56 +218,21 @@ def search_entities(generation: Generation, text: str = "", limit: int = 50) -> 
     return EntityPage(entities=tuple(ordered[:limit]), total=len(ordered), generation=generation.number)
 
 
-class GraphNode(Entity):
-    """An entity in a picture of the graph: its coarsest community (None: in none) and its steps from the middle."""
-
-    community: str | None
-    distance: int
-
-
-class Subgraph(Record):
-    """A part of the graph; `cut` says that there is more of it than was asked for."""
-
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[Relation, ...]
-    cut: bool
-    generation: int
-
-
-def neighbourhood(session: Session, name: str, hops: int = 1, limit: int = MOST_NODES) -> Subgraph:
-    """What lies within so many steps of the entities with a name (or the id of one), the nearest and heaviest first."""
-    return around(session, [entity.id for entity in entities_called(session, name)], hops, limit)
-
-
-def around(session: Session, start: Sequence[str], hops: int, limit: int) -> Subgraph:
-    """What lies within so many steps of some entities."""
+def around(session: Session, start: Sequence[str], hops: int, limit: int) -> tuple[list[str], bool]:
+    """The entities within so many steps of some, the nearest and heaviest first; whether there are more of them."""
     facts = session.graph.facts
-    distances, queue, cut = dict.fromkeys(start, 0), deque(start), False
+    distances, queue = dict.fromkeys(start, 0), deque(start)
     while queue:
         near = queue.popleft()
-        if distances[near] == hops:
-            continue
-        for relation in facts.of(near):
+        for relation in facts.of(near) if distances[near] < hops else ():
             far = relation.target if relation.source == near else relation.source
             if far in distances:
                 continue
             if len(distances) >= limit:
-                cut = True
-                break
+                return list(distances), True
             distances[far] = distances[near] + 1
             queue.append(far)
-    community_of: dict[str, str] = {}
-    for community in session.generation.communities.around(list(distances)):  # the coarsest level first
-        for member in community.members:
-            community_of.setdefault(member, community.id)
-    nodes = tuple(
-        GraphNode(**dict(facts.entities[node]), community=community_of.get(node), distance=distance)
-        for node, distance in distances.items()
-    )
-    relations = {relation.id: relation for node in distances for relation in facts.touching.get(node, ())}
-    inside = [row for row in relations.values() if row.source in distances and row.target in distances]
-    edges = tuple(sorted(inside, key=lambda row: (-row.weight, row.id)))
-    return Subgraph(nodes=nodes, edges=edges, cut=cut, generation=session.number)
+    return list(distances), False
 
 
 def entities_called(session: Session, name: str) -> list[Entity]:
@@ -412,8 +377,6 @@ class Status(Record):
     counts: dict[str, int] = Field(default_factory=dict)
     size_bytes: int = 0
     workspace_bytes: int
-    sizes: WorkspaceSizes | None = None
-    caches: tuple[DatabasePart, ...]
     sources: tuple[SourceView, ...] = ()
     documents: tuple[str, ...] = ()
     settings: dict[str, object]
@@ -443,12 +406,10 @@ def workspace_status(runtime: Runtime) -> Status:
             if error.message not in {problem.message for problem in problems}:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
     if workspace.root.is_dir():  # looking must not make a folder where there is none
-        held |= {"sizes": measure_sizes(workspace), "runs": workspace.database.runs.list(LAST_RUNS)}
-    folder = settings.cache_dir
-    elsewhere = open_caches(settings, workspace, reading=True).parts() if folder and folder.is_dir() else []
+        held["runs"] = workspace.database.runs.list(LAST_RUNS)
     held |= {
         "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
-        "caches": [part for part in elsewhere if part.rows], "settings": json.loads(masked(settings.model_dump_json())),
+        "settings": json.loads(masked(settings.model_dump_json())),
         "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
     }  # fmt: skip
     return Status.model_validate(held)

@@ -13,9 +13,8 @@ from flows.operations.changes import ForgetReport, Letter, forget, letters_of
 from flows.operations.diff import Diff, compare
 from flows.service import reading
 from flows.service.access import Caller, NotAllowed, needs
-from flows.service.asking import AskRequest, Event, RetrieveRequest, note_question
+from flows.service.asking import AskRequest, Event, RetrieveRequest, Service, note_question, service_of
 from flows.service.runs import IndexRun, RunRequest
-from flows.service.state import Service, service_of
 from flows.service.uploads import remove_upload, store_upload, upload_folder
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
@@ -113,11 +112,9 @@ async def upload(
 
 
 @router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
-async def forget_document(
-    document: str, service: Here, workspace: str = DEFAULT, keep_history: bool = False
-) -> ForgetReport:
+async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
     """Remove a document and all that was made from it, also from older generations, and keep it out."""
-    report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime, keep_history))
+    report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
     remove_upload(service.workspaces.folder(workspace), document)
     if not report.held:
         return report
@@ -188,15 +185,6 @@ async def entities(at: Place, q: str = "", limit: Limit = 50) -> reading.EntityP
 async def entity(name: str, at: Place) -> reading.GraphView:
     """All that is known of the entities with a name: relations and claims with the places that state them."""
     return await at.read(lambda session: reading.look_up(name, session.generation))
-
-
-@router.get("/neighbourhood", tags=["graph"])
-async def neighbourhood(
-    name: str, at: Place, hops: Annotated[int, Query(ge=0, le=4)] = 1,
-    limit: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 100,
-) -> reading.Subgraph:  # fmt: skip
-    """The part of the graph around an entity (by name or id), as nodes and edges."""
-    return await at.read(lambda session: reading.neighbourhood(session, name, hops, limit))
 
 
 @router.get("/paths", tags=["graph"])

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import flows
 from flows.service.access import NotThere, shown_error
@@ -54,30 +54,6 @@ class IndexRun(Record):
     report: IndexReport | None = None
     error: dict[str, str] | None = None
     url: str | None = None
-
-
-class IndexRuns(Protocol):
-    """Where index runs go."""
-
-    async def start(self, workspace: str, folder: Path, wanted: RunRequest) -> IndexRun:
-        """Begin a run, or put it in line behind the one that goes on."""
-        ...
-
-    async def list(self) -> Sequence[IndexRun]:
-        """The newest first."""
-        ...
-
-    async def get(self, run: str) -> IndexRun:
-        """Raises NotThere."""
-        ...
-
-    async def cancel(self, run: str) -> IndexRun:
-        """End it; what it has not published is gone. Raises NotThere."""
-        ...
-
-    async def close(self) -> None:
-        """Cancel what goes on."""
-        ...
 
 
 def no_such_run(run: str) -> NotThere:

@@ -7,12 +7,10 @@ with capitals: what general English writes small is no name by itself.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
@@ -20,7 +18,6 @@ from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.tokens import usually_lower
 from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, simplified
-from storage.graph_records import Entity
 from storage.records import Record
 from tasks.resolve.keys import name_key
 
@@ -357,32 +354,3 @@ def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
 def _same_figures(name: str, other: str) -> bool:
     """Whether two names have the same figures, arabic and roman: "Louis XIV" is no slip for "Louis XV"."""
     return _FIGURE.findall(name) == _FIGURE.findall(other)
-
-
-Floats = NDArray[np.float32]
-
-# "U.S. Navy" and "United States Navy" are at .96, "North Harbour" and "South Harbour" at .78.
-LEAST_COSINE = 0.85
-
-
-class NameVectors:
-    """The names of entities with their vectors, of unit length; immutable."""
-
-    def __init__(self, entities: Sequence[Entity], vectors: Mapping[str, Floats]) -> None:
-        """`vectors` by name; an entity whose name has none is not found by meaning."""
-        self._entities = [place for place, entity in enumerate(entities) if entity.name in vectors]
-        rows = [vectors[entities[place].name] for place in self._entities]
-        self._matrix = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-
-    def __bool__(self) -> bool:
-        return bool(self._entities)
-
-    def nearest(self, names: Sequence[str], vectors: Floats) -> list[Link]:
-        """For each name the entities nearest to it, at least LEAST_COSINE; the score is the cosine."""
-        links = []
-        for name, cosines in zip(names, vectors @ self._matrix.T, strict=True):
-            for place in np.argsort(-cosines, kind="stable")[:CANDIDATES]:
-                if cosines[place] >= LEAST_COSINE:
-                    score = round(float(cosines[place]), 4)
-                    links.append(Link(text=name, entity=self._entities[place], score=score, end=len(name)))
-        return links

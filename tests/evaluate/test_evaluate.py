@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from functools import partial
@@ -130,20 +131,18 @@ def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
     assert scripted.stats()["prompt_tokens"] - before == pytest.approx(plan["input_tokens"], rel=0.1)
 
 
-def test_answers_of_a_stopped_evaluation_can_be_removed(bench: Bench) -> None:
+def kept_answers(workspace: Path) -> int:
+    """Of evaluations that have not ended."""
+    with sqlite3.connect(workspace / "side.sqlite") as connection:
+        return int(connection.execute("SELECT count(*) FROM evaluated_answers").fetchone()[0])
+
+
+def test_answers_of_a_stopped_evaluation_go_with_the_caches(bench: Bench) -> None:
     running = Workspace(bench.workspace).database.running_answers
-    for key, questions in (("evl_one", ("q1", "q2")), ("evl_other", ("q3",))):
-        for question in questions:
-            running.put(key, EvaluatedAnswer(system="naive", question=question, answer=plain_answer("?", "Reyd")))
-    assert [(row.key, row.systems, row.answers) for row in running.unfinished()] == [
-        ("evl_other", ("naive",), 1), ("evl_one", ("naive",), 2),
-    ]  # fmt: skip
-    assert "evl_one  stopped: 2 answers of naive" in bench("evaluate", "--list").out
-    assert bench("evaluate", "--forget", "evl_nothing").code == 2
-    assert bench("evaluate", "--forget", "evl_one").code == 0
-    assert running.count() == 1
-    assert bench("evaluate", "--forget", "all").code == 0
-    assert running.count() == 0
+    running.put("evl", EvaluatedAnswer(system="naive", question="q1", answer=plain_answer("?", "Reyd")))
+    assert kept_answers(bench.workspace) == 1
+    assert bench("clean", "--caches").code == 0
+    assert kept_answers(bench.workspace) == 0
 
 
 def test_a_key_in_answers_of_another_program_is_masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,14 +175,14 @@ def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(bench: Be
         str(bench.questions), *arguments,
     ]  # fmt: skip
     copy = copy_of(bench.workspace, bench.folder / "copy")
-    running = Workspace(bench.workspace).database.running_answers
     for answered in (2, 4):
         # The calls after those are never answered: they are under way when the kill comes.
         scripted.reset()
         scripted.misbehave({"kind": "hang", "step": "answer", "nth": 3, "times": 9, "seconds": 600})
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
-            wait_for(partial(lambda least: running.count() >= least, answered + len(QUESTIONS)), "the first answers")
+            least = answered + len(QUESTIONS)
+            wait_for(partial(lambda least: kept_answers(bench.workspace) >= least, least), "the first answers")
         finally:
             process.kill()
             process.wait()

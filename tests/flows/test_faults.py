@@ -33,7 +33,6 @@ WRITERS = {
     "rollback": ("rollback", "1"),
     "archive": ("archive", "TARGET/kept.tar"),
     "export": ("export", "TARGET/export"),
-    "parquet": ("export", "TARGET/export", "--format", "parquet"),
 }
 
 

@@ -119,17 +119,6 @@ def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command
     assert fresh("index", str(docs), "--json").json["published"] is False
 
 
-def test_what_is_kept_with_the_history_is_said_to_be_there(fresh: Command, docs: Path) -> None:
-    fresh("index", str(docs))
-    report = fresh("forget", "secret", "--keep-history", "--json").json
-    assert report["retired"] == []
-    assert fresh("show", "secret", "--as-of", "1").code == 0
-    gone = fresh("forget", "secret", "--json").json
-    assert gone["retired"] == [1], "what only an older generation holds can still be forgotten"
-    assert fresh("show", "secret", "--as-of", "1").code == 2
-    assert places(fresh.workspace) == []
-
-
 def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs: Path) -> None:
     fresh("index", str(docs))
     with Workspace(fresh.workspace).read() as reading:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.indexing.batches import embed_graph
 from flows.modes.registry import mode_names
 from flows.query import answer_question, ask, retrieve_passages
 from flows.question import AskOptions
-from flows.runtime import Runtime, open_runtime
+from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.streaming import Withdrawn
@@ -80,27 +79,6 @@ async def test_one_short_call_comes_before_the_search(
     assert list(used.by_step) == ["keywords"]
     assert used.calls == model_server.stats()["calls"] == 1
     assert 0 < used.output_tokens <= 100
-
-
-async def test_a_name_without_its_spelling_is_found_by_its_vector(indexed: Path, tmp_path: Path) -> None:
-    """Only where the settings ask for vectors of names; each name is embedded once."""
-    workspace = copy_of(indexed, tmp_path / "ws")
-    assert await found_low(open_runtime(load_settings({"workspace": workspace}))) == []
-    counted: list[str] = []
-    settings = load_settings({"workspace": workspace, "entity_vectors": True})
-    named = open_runtime(settings, lambda step, _done, _total: counted.append(step))
-    for _ in range(2):
-        with named.workspace.write() as staging:
-            await embed_graph(None, staging, named)
-            staging.publish()
-    assert counted == ["embed names"]
-    assert await found_low(named) == ["bridge"]
-
-
-async def found_low(runtime: Runtime) -> list[str]:
-    with open_session(runtime) as session:
-        found = await retrieve_passages("Who made the Bridge of Orla?", AskOptions(mode="low", k=1), session)
-        return [passage.document for passage in found.passages]
 
 
 DIARIES = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.orchestration.artifacts import RunOutcome, address_of, answer_page, changes, index_page
+from flows.orchestration.artifacts import address_of, answer_page, index_page
 from flows.usage import plain
 from storage.answer_records import (
     Answer,
@@ -31,19 +31,13 @@ ANSWER = Answer.model_validate_json((GOLDEN / "page_answer.json").read_text(enco
 INDEXED = IndexReport.model_validate_json((GOLDEN / "page_index.json").read_text(encoding="utf-8"))
 
 
-def outcome() -> RunOutcome:
-    return RunOutcome(
-        report=INDEXED, sources=("notes", "a*b.md"),
-        changes=changes({"old": "1", "bridge": "2", "same": "3"}, {"bridge": "4", "new|er": "5", "same": "3"}),
-        letters=(DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later."),),
-        themes=((REPORT, 12),),
-    )  # fmt: skip
+LETTER = DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later.")
 
 
 @pytest.mark.parametrize(
     ("name", "page"),
     [
-        ("page_index.md", index_page(outcome(), USED)),
+        ("page_index.md", index_page(INDEXED, ("notes", "a*b.md"), [LETTER], [(REPORT, 12)], USED)),
         ("page_answer.md", answer_page(ANSWER, USED, {"bridge": "https://a.example/b"})),
     ],
 )
@@ -54,12 +48,11 @@ def test_the_pages_of_a_run_and_a_question(name: str, page: str) -> None:
 def test_nothing_to_do_is_said_and_long_lists_are_cut() -> None:
     idle = {"published": False, "documents": DocumentCounts(unchanged=3), "skipped": (), "dead_letters": 0}
     report = INDEXED.model_copy(update=idle)
-    text = index_page(RunOutcome(report=report, sources=("notes",)), [])
+    text = index_page(report, ["notes"], [], [], [])
     assert "Nothing has changed: generation 7 stays, with 3 documents." in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Models"]
-    many = changes({}, {f"d{n}": "1" for n in range(70)})
-    text = index_page(RunOutcome(report=report, sources=("s",), changes=many), [])
-    assert (text.count("**: added"), "and 20 more" in text) == (50, True)
+    text = index_page(report, ["s"], [LETTER] * 70, [], [])
+    assert (text.count("429 from the model"), "and 20 more" in text) == (50, True)
 
 
 def test_no_text_gets_out_of_its_entry() -> None:

@@ -17,8 +17,7 @@ from prompts.text.evidence import Evidence
 from prompts.text.question import parse_question
 from storage.answer_records import Mode, RouteDecision
 from storage.graph import ReportSizes
-from tasks.choose import choose, whole_mode
-from tasks.route import choose_structure, core_content
+from tasks.route import choose, choose_structure, core_content, whole_mode
 from tests.query.steps import scripted, sent, spared
 
 PLAIN = "Who designed the Orla Bridge?"

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageError, WorkspaceFormatError
-from storage.evaluation_records import Feedback, WatchedQuestion
-from storage.memory import MemoryEntry
+from storage.evaluation_records import Feedback
+from storage.memory import Memory, MemoryEntry
+from storage.sqlite import SqliteFile
 from storage.workspace import Workspace
-from storage.workspace_db import DatabaseLimits, RunRow, WorkspaceDatabase
+from storage.workspace_db import SCHEMA, RunHistory, RunRow, WorkspaceDatabase
 from tests.patience import PATIENCE
 from tests.storage.conftest import Start
 from tests.storage.samples import vector
@@ -38,7 +39,6 @@ def titles(db: WorkspaceDatabase) -> list[str]:
 def test_opening_a_workspace_makes_no_database(tmp_path: Path) -> None:
     database = Workspace(tmp_path / "ws").database
     assert database.model_answers.get("k") is None
-    assert (database.parts(), database.holes()) == ([], 0)
     assert not (tmp_path / "ws").exists(), "nor does reading from it"
     database.model_answers.put("k", "v")
     assert (tmp_path / "ws" / FILE).exists()
@@ -85,7 +85,8 @@ def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> N
 
 
 def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) -> None:
-    db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(memory=10))
+    db = WorkspaceDatabase(tmp_path / FILE)
+    db.memory = Memory(SqliteFile(tmp_path / FILE, SCHEMA), limit=10)
     for number in range(40):
         db.memory.put([entry(f"old-{number:02}", "", generation=1)])
     for number in range(10):
@@ -95,7 +96,7 @@ def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) 
 
 def test_what_was_used_longest_ago_goes_first_whatever_it_is(tmp_path: Path) -> None:
     now = [1000.0]
-    db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(cache_bytes=10_000), lambda: now[0])
+    db = WorkspaceDatabase(tmp_path / FILE, cache_bytes=10_000, clock=lambda: now[0])
     db.model_answers.put("first", "1" * 1000)
     db.embeddings.put_many("m", {"old": vector("old")})
     for i in range(40):
@@ -105,7 +106,8 @@ def test_what_was_used_longest_ago_goes_first_whatever_it_is(tmp_path: Path) -> 
     assert db.model_answers.get("k0") is None
     assert db.model_answers.get("k39") == "x" * 1000
     assert db.embeddings.get_many("m", ["old"]) == {}
-    assert sum(part.size_bytes for part in db.parts()) <= 10_000
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        assert connection.execute("SELECT sum(bytes) FROM cache").fetchone()[0] <= 10_000
 
 
 def test_embeddings_come_back_equal(db: WorkspaceDatabase) -> None:
@@ -132,28 +134,26 @@ def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
     assert len(db.embeddings.get_many("m", ["h"])) == 1
 
 
-def test_what_was_removed_leaves_holes_until_the_file_is_written_anew(db: WorkspaceDatabase) -> None:
+def test_what_was_removed_leaves_the_file_when_it_is_written_anew(db: WorkspaceDatabase, tmp_path: Path) -> None:
     for number in range(200):
         db.model_answers.put(f"key-{number}", "answer " * 200)
     db.memory.put([entry("stays", "")])
-    assert db.holes() == 0
     db.forget_caches()
-    assert db.holes() > 200_000
     db.compact()
-    assert db.holes() == 0
-    assert {part.name: part.rows for part in db.parts() if part.rows} == {"memory": 1}
+    assert (tmp_path / FILE).stat().st_size < 200_000
+    assert titles(db) == ["stays"]
 
 
 def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
-    db = WorkspaceDatabase(tmp_path / FILE, DatabaseLimits(runs=3))
+    runs = RunHistory(SqliteFile(tmp_path / FILE, SCHEMA), limit=3)
     rows = [
         RunRow(kind=k, started="2026-01-01", finished="", state="done", summary=f'{{"n": {n}}}')
         for n, k in enumerate("abbab")
     ]
     for row in rows:
-        db.runs.append(row)
-    assert db.runs.list() == [rows[4], rows[3], rows[2]]
-    assert db.runs.list(limit=1) == [rows[4]]
+        runs.append(row)
+    assert runs.list() == [rows[4], rows[3], rows[2]]
+    assert runs.list(limit=1) == [rows[4]]
 
 
 def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:
@@ -177,40 +177,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> 
     assert all(db.model_answers.get(f"k{i}") == "v" * 100 for i in range(int(last) + 1))
 
 
-EARLIER = [(Path(__file__).parent / name).read_text("utf-8") for name in ("version_1.sql", "version_1_last.sql")]
-
-
-@pytest.mark.parametrize("added", ["", EARLIER[1]], ids=["first", "last"])
-def test_what_an_earlier_version_kept_is_carried_over(tmp_path: Path, added: str) -> None:
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.executescript(EARLIER[0] + added)
-    db = WorkspaceDatabase(tmp_path / FILE)
-    first, second = db.memory.entries()
-    told = {"support": "partial", "surroundings": "near", "ranked": ("b", "a")} if added else {}
-    assert first == entry("t", "ab", content="c 𝄞").model_copy(update=told)
-    assert (second.content, second.generation) == ("d", 2)
-    assert db.memory.found_by(["bridge"]) == ([first] if added else [])
-    assert (db.model_answers.get("k"), db.model_answers.get("l")) == ('{"text": "é"}', "x")
-    assert db.embeddings.get_many("m", ["h"])["h"].tolist() == [1.0, 2.0]
-    assert [run.kind for run in db.runs.list()] == ["index"]
-    assert db.memory.expire({"b"}) == 1
-    again = WorkspaceDatabase(tmp_path / FILE)
-    assert (titles(again), again.model_answers.get("l")) == (["u"], "x")
-    with sqlite3.connect(tmp_path / FILE) as after:
-        names = {name for (name,) in after.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert names == {
-        "memory_entries", "memory_index", "cache", "runs", "evaluated_answers", "watched_questions", "feedback"
-    }  # fmt: skip
-
-
-def test_a_file_of_version_2_gets_the_tables_that_it_lacks(tmp_path: Path) -> None:
-    WorkspaceDatabase(tmp_path / FILE).memory.put([entry("t", "a")])
-    gone = "DROP TABLE evaluated_answers; DROP TABLE watched_questions; DROP TABLE feedback; PRAGMA user_version = 2;"
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.executescript(gone)
-    db = WorkspaceDatabase(tmp_path / FILE)
-    db.watched.put(WatchedQuestion(id="w", question="Who?"))
-    assert ([row.question for row in db.watched.list()], titles(db)) == (["Who?"], ["t"])
+def test_what_people_think_of_answers_is_kept_as_questions(db: WorkspaceDatabase) -> None:
     right = Feedback(id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at="")
     wrong = right.model_copy(update={"id": "b", "helpful": False, "note": "Tomas"})
     for row in (right, wrong, right):
@@ -221,12 +188,12 @@ def test_a_file_of_version_2_gets_the_tables_that_it_lacks(tmp_path: Path) -> No
     assert (db.feedback.forget_where(lambda text: "Tomas" in text), db.feedback.list()) == (1, [right])
 
 
-def test_a_foreign_or_newer_file_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_file_or_one_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "garbage.sqlite").write_bytes(b"garbage" * 1000)
     with pytest.raises(StorageError, match=r"a new one is made\. With it go memory"):
         WorkspaceDatabase(tmp_path / "garbage.sqlite").runs.list()
-    connection = sqlite3.connect(tmp_path / "newer.sqlite")
-    connection.execute("PRAGMA user_version = 9")
-    connection.close()
-    with pytest.raises(WorkspaceFormatError, match="version 9"):
-        WorkspaceDatabase(tmp_path / "newer.sqlite").runs.list()
+    for version in (SCHEMA.version - 1, SCHEMA.version + 1):
+        with sqlite3.connect(tmp_path / "other.sqlite") as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(WorkspaceFormatError, match=f"version {version}"):
+            WorkspaceDatabase(tmp_path / "other.sqlite").runs.list()

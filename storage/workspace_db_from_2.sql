@@ -1,1 +1,0 @@
--- Version 2 lacks the tables of answers under way and of watched questions, which are new and empty.

@@ -1,1 +1,0 @@
--- Version 3 lacks the table of feedback, which is new and empty.
