@@ -170,10 +170,9 @@ class Database:
 
     def delete(self, table: str, column: str, values: Collection[str] | None) -> None:
         """Deletes the rows with one of these values in the column; None deletes all rows."""
-        if values is None:
-            self.execute(f"DELETE FROM {table}")
-        elif values:
-            self.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?::VARCHAR[]))", [values])
+        if values is None or values:
+            where, parameters = selection(column, values)
+            self.execute(f"DELETE FROM {table} WHERE {where}", parameters)
 
     # --- reading ---
 
