@@ -114,8 +114,8 @@ class MetaStore(Store):
         """How many records of each kind there are; of communities the different groups of two entities or more."""
         counted = {table: f"SELECT count(*) FROM {table}" for table in _COUNTED}
         counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
-        ((*counts,),) = self._db.rows(f"SELECT {', '.join(f'({sql})' for sql in counted.values())}")
-        return {table: int(str(count)) for table, count in zip(counted, counts, strict=True)}
+        rows = dict(self._db.rows(" UNION ALL ".join(f"SELECT '{table}', ({sql})" for table, sql in counted.items())))
+        return {table: int(str(rows[table])) for table in counted}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():

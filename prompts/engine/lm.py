@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import dspy
@@ -341,9 +342,11 @@ async def _open(
     access = lm15.AccessPolicy(
         "server", base_url=without_user(url), headers=headers, auth_scheme=("api-key" if headers else "bearer",)
     )
+    # Read once: left to the client, each call goes through the whole environment.
+    proxies = {} if proxy_bypass(parts.hostname or "") else getproxies()
     transport = _BoundedTransport(
         connect_timeout=_CONNECT, read_timeout=seconds, write_timeout=seconds, pool_timeout=None,
-        max_connections=_CONNECTIONS,
+        max_connections=_CONNECTIONS, proxy=proxies.get(parts.scheme) or proxies.get("all"), trust_env=False,
     )  # fmt: skip
     config = lm15.RouterConfig(
         providers=(lm15.ProviderDefinition.chat(access, compat=compat),),

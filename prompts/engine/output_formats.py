@@ -113,16 +113,18 @@ def conversation(
 
 
 def texts(value: object) -> Iterator[str]:
-    """Every string in an output."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, BaseModel):
-        yield from texts([part for _, part in value])
-    elif isinstance(value, dict):
-        yield from texts(list(value.values()))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from texts(item)
+    """Every string in an output, in no order."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, BaseModel):
+            waiting.extend(vars(value).values())
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)
 
 
 @memo
