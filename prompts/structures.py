@@ -24,9 +24,10 @@ def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[E
     triple too, and the steps of a numbered list. Nothing where it has not: then a model makes them."""
     if structure in {"table", "graph"}:
         pieces = [piece for piece in evidence if not piece.label]
+        rows = pieces if all(piece.cells or " | " in piece.text for piece in pieces) else []  # or the names of columns
         return [
             piece._replace(label=piece.cells[0][1], attribute=column, value=value)
-            for piece in (pieces if all(piece.cells for piece in pieces) else ())
+            for piece in rows
             for column, value in piece.cells[1:]
         ]
     if structure == "algorithm":

@@ -102,6 +102,13 @@ def test_steps_are_written_as_pseudo_code_with_their_conditions() -> None:
     assert rendered("algorithm", as_written("algorithm", numbered_list)) == "1. Open the lid.\n2. Close the valve."
 
 
+def test_rows_are_a_structure_as_they_stand_and_rows_beside_prose_are_none() -> None:
+    rows = "bridge | length\nbridge: Orla | length: 310\nbridge: Hask | length: 120"
+    table = rendered("table", as_written("table", pool({"bridges": rows})))
+    assert table == "|  | length |\n| --- | --- |\n| Orla | 310 |\n| Hask | 120 |"
+    assert as_written("graph", pool({"bridges": f"{rows}\n\nBoth bridges are old."})) == []
+
+
 # --- documents --------------------------------------------------------------------------------------------------------
 
 
