@@ -95,7 +95,7 @@ async def structured_search(asked: Resources, passages: Sequence[Passage]) -> Mo
             AnswerContext(table.sources, table.notes), passages, table.stated, route=by_plan(route), filtered=filtered,
             structure="table", subquestions=table.subquestions,
         )  # fmt: skip
-    structured = await structurize(pool, question.relevance, Structurize(models, route.type))  # structurize
+    structured = await structurize(pool, question.text, Structurize(models, route.type))  # structurize
     parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
     several = parts if asked.writes and len(parts) > 1 else []
     answers = await answer_parts(several, lambda part: part_answer(asked, part))

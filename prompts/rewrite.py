@@ -23,7 +23,7 @@ ALONE = "a short question without a history stands on its own"
 LOW = "low effort: a question without a history is searched for as it is"
 
 
-MAX_KEYS, MOST_BY_RULES = 8, 5
+MAX_KEYS = 8
 LONGEST = 120  # signs: what is longer is a sentence and no key
 LOW_KEYS = "low effort: names and words of the question are its keys"
 
@@ -153,7 +153,7 @@ class Keywords(Step):
         """The model's keys, each once, the first `MAX_KEYS` of each sort."""
         if self.is_offline or (self.policy.effort == "low" and self.spares(LOW_KEYS)):
             low, high = keywords_offline(question)
-            return Keys(high=_bounded(high, MOST_BY_RULES), low=_bounded(low, MOST_BY_RULES))
+            return Keys(high=_bounded(high), low=_bounded(low))
         keys: Keys = (await self.acall(question=question)).found
         return Keys(high=_bounded(keys.high), low=_bounded(keys.low))
 

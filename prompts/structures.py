@@ -19,6 +19,22 @@ _FIGURE = re.compile(r"\d(?:[\d.,:/\u00a0-]*\d)?")
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 
 
+def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The elements of one document's evidence where the text has that structure already: the cells of rows, each a
+    triple too, and the steps of a numbered list. Nothing where it has not: then a model makes them."""
+    if structure in {"table", "graph"}:
+        pieces = [piece for piece in evidence if not piece.label]
+        rows = pieces if all(piece.cells or " | " in piece.text for piece in pieces) else []  # or the names of columns
+        return [
+            piece._replace(label=piece.cells[0][1], attribute=column, value=value)
+            for piece in rows
+            for column, value in piece.cells[1:]
+        ]
+    if structure == "algorithm":
+        return [piece._replace(value=piece.text) for piece in evidence if piece.attribute == "step"]
+    return [piece for piece in evidence if not piece.label] if structure == "chunk" else []
+
+
 def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
     """How many elements do not say, in words and figures of their own sentence, what that sentence says.
 

@@ -14,12 +14,10 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
 from prompts.engine.step import Step, instruction, with_instruction
-from prompts.offline.structurize import elements_of, is_exact
 from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import Relevance
 
-__all__ = ["NOT_FOUND", "Built", "Structurize", "built_of", "is_exact", "structurize_offline"]
+__all__ = ["NOT_FOUND", "Built", "Structurize", "built_of"]
 
 NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."
@@ -180,12 +178,6 @@ def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     _, elements = dict(built).values()
     rows = (list(dict(element).values()) for element in elements)  # a catalogue's lines have no attribute
     return [(row[0], row[1] if len(row) > 3 else "", row[-2], row[-1]) for row in rows]
-
-
-def structurize_offline(structure: StructureName, evidence: Sequence[Evidence], relevance: Relevance) -> Built:
-    """The elements that the evidence of one document gives without a model; `evidence` has one piece at least."""
-    elements = elements_of(structure, evidence, relevance)
-    return built_of(structure, evidence[0].document, evidence[0].title, elements, "")
 
 
 def built_of(structure: StructureName, document: str, title: str, found: Sequence[Evidence], about: str) -> Built:

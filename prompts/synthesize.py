@@ -12,19 +12,11 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Step
+from prompts.engine.step import Step, definitions, instruction
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
-KINDS: Mapping[PartKind, str] = {
-    "single_fact": "asks for one fact that one passage states. The answer is short: a name, a date, a figure, a term",
-    "multi_hop": "needs two of the passages: one says who or what is meant without the question naming it, the other "
-    "says what is asked of it. Neither passage alone answers it. The answer is short",
-    "comparison": "names two things that different passages speak of and asks how they compare in something that both "
-    "passages state. The answer is one of the two, yes or no, or a few words",
-    "unanswerable": "asks for something that a reader of these passages would expect them to say and that they do not "
-    "say. It names what it asks about as the passages do. The answer is empty, and so are the sentences",
-}
+KINDS = definitions("part_kinds")  # by PartKind
 
 
 class CorpusDescribed(BaseModel):
@@ -33,11 +25,8 @@ class CorpusDescribed(BaseModel):
     description: str = Field(description="Four to eight sentences: what sort of documents, from whom, about what.")
 
 
-class DescribeCorpus(dspy.Signature):
-    """Describe a collection of documents from the titles of some and the beginnings of a few: what kind of documents
-    they are, who wrote them and for whom, which matters, people, places and times they are about. Describe the
-    collection and not single documents, in its own language, and say nothing that the titles and samples do not
-    show."""
+class DescribeCorpus(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("describe")
 
     titles: list[str] = dspy.InputField(desc="Titles of some documents.")
     samples: list[str] = dspy.InputField(desc="title: the beginning of a document")
@@ -51,12 +40,8 @@ class CorpusUser(BaseModel):
     tasks: list[str] = Field(description="What this user wants to get done with them, a sentence each.")
 
 
-class ImagineUsers(dspy.Signature):
-    """Name people who would use a collection of documents, each with tasks for which they need it.
-
-    The users differ in what they do, know and want; the tasks of one user differ in what of the collection they need.
-    Give exactly as many users, and exactly as many tasks for each, as are asked for. Write in the language of the
-    description."""
+class ImagineUsers(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("users")
 
     description: str = dspy.InputField()
     users: int = dspy.InputField(desc="How many users.")
@@ -64,14 +49,8 @@ class ImagineUsers(dspy.Signature):
     people: list[CorpusUser] = dspy.OutputField()
 
 
-class AskAboutWhole(dspy.Signature):
-    """Write questions that a user asks a collection of documents for a task.
-
-    Each needs an understanding of the collection as a whole: of its themes, of what is common, contested, typical or
-    missing in it. None can be answered from a single passage, none asks for single facts, none names a document. Each
-    stands on its own: it mentions neither the user nor the task. The questions differ from one another and from those
-    that there are already, in what they ask and not only in their words. Give exactly as many as are asked for, in the
-    language of the description."""
+class AskAboutWhole(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("ask_whole")
 
     description: str = dspy.InputField()
     user: str = dspy.InputField()
@@ -90,14 +69,8 @@ class PartAsked(BaseModel):
     sentences: list[int] = Field(description="The numbers of all sentences that the answer needs, and of no other.")
 
 
-class AskAboutPassages(dspy.Signature):
-    """Write one question of a given kind about passages, with its answer and the sentences that give it.
-
-    A reader who has not seen the passages must understand the question: it names what it asks about in full, with no
-    "the passage", "this document" or "the author". It does not repeat a whole sentence. It asks for something that
-    somebody would want to know. The answer is what the sentences say, in the passages' words where it is a name or a
-    figure. Write in the language of the passages. Where the passages do not allow a question of this kind, leave the
-    question empty."""
+class AskAboutPassages(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("ask_part")
 
     kind: str = dspy.InputField()
     passages: list[str] = dspy.InputField(desc="title, and under it its sentences by number")
@@ -111,13 +84,8 @@ class QuestionChecked(BaseModel):
     verdict: Literal["answerable", "global", "unanswerable"]
 
 
-class CheckQuestion(dspy.Signature):
-    """Say whether a question can be answered by a collection of documents, of which you see a description and the
-    passages that a search finds for the question.
-
-    answerable: the passages state the answer. global: the question is about the collection as a whole, its themes or
-    what many documents say together, and the description and passages show that the collection speaks of the matter.
-    unanswerable: neither. That a passage names what is asked about is not enough."""
+class CheckQuestion(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("check_question")
 
     description: str = dspy.InputField()
     question: str = dspy.InputField()

@@ -10,17 +10,11 @@ import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Step
+from prompts.engine.step import Step, definitions, instruction
 from prompts.structures import StructureName
 
 LETTERS = "ABCDE"
-FORMS: dict[StructureName, str] = {
-    "table": "a table: rows of things, columns of attributes",
-    "graph": "a graph: triples of head, relation, tail",
-    "algorithm": "an algorithm: numbered steps with conditions",
-    "catalogue": "a catalogue: numbered headings with a line for each point",
-    "chunk": "the passages as they stand, in no other form",
-}
+FORMS = definitions("forms")  # by StructureName
 
 
 class SyntheticTask(BaseModel):
@@ -36,16 +30,8 @@ class SyntheticTasks(BaseModel):
     tasks: list[SyntheticTask]
 
 
-class SynthesizeTasks(dspy.Signature):
-    """Invent tasks for a system that answers questions from many long documents over which the answer is scattered.
-
-    Each task is a question and the titles of the documents that are given with it. Take the examples as a measure of
-    how varied and how hard they are, not as a subject: choose other fields (trade, medicine, law, sport, research,
-    administration, history, engineering), other kinds of documents (reports, statements, manuals, minutes, interviews,
-    papers, case files) and other things to be done. Over all tasks there should be about as many that compare figures
-    or properties of several things, that follow relations over several links, that ask how something is done, that ask
-    for an account of a matter, and that ask for a single fact. Do not say in a question which form of notes would help
-    with it. No task may repeat an example or be a variant of one. Write in the language asked for, titles too."""
+class SynthesizeTasks(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("synthesize_tasks")
 
     language: str = dspy.InputField()
     number: int = dspy.InputField(desc="How many tasks.")
@@ -69,13 +55,8 @@ class Synthesize(Step):
         return [task for task in new.tasks if task.question.strip()]
 
 
-class SimulateSolution(dspy.Signature):
-    """Imagine how a task is solved with notes in one form.
-
-    The documents cannot be read: judge by their titles what they would hold. Say in three to six sentences what the
-    notes in this form would hold of them, how the answer would be read from the notes, and where that would be easy,
-    laborious or go wrong, because the form loses what matters or puts together what does not belong together. Neither
-    praise nor condemn the form; the answer itself is not asked for. Write in the language of the question."""
+class SimulateSolution(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("simulate_solution")
 
     question: str = dspy.InputField()
     documents: list[str] = dspy.InputField(desc="Titles.")
@@ -102,13 +83,8 @@ class Ranking(BaseModel):
     ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(description="All letters, the best first.")
 
 
-class RankSolutions(dspy.Signature):
-    """Rank ways to solve a task over long documents by how likely each leads to a complete and right answer.
-
-    Ask first what the task needs: to see values side by side, to follow links, to keep an order of steps, to gather
-    points under headings, or to read one place. Prefer the way that puts before the reader all that is needed and
-    nothing that must be undone; of two that would both do, the plainer one. Length and wording of a solution do not
-    count. Give the reason before the ranking, and every letter once."""
+class RankSolutions(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+    __doc__ = instruction("rank_solutions")
 
     question: str = dspy.InputField()
     documents: list[str] = dspy.InputField(desc="Titles.")

@@ -1,8 +1,8 @@
 """Structurize: what the documents found say, in the structure that the question needs (StructRAG, section 2.3).
 
-K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where rules make the structure without
-loss (rows of tables, numbered steps) the call is spared; a model structures the rest, large documents each in calls of
-their own, side by side.
+K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where a text has the structure already
+(rows of tables, numbered steps) the call is spared; a model structures the rest, large documents each in calls of their
+own, side by side.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from prompts.engine.calls import rough_tokens
-from prompts.structures import rendered
-from prompts.structurize import NOT_FOUND, Built, Structurize, is_exact, structurize_offline
+from prompts.structures import as_written, rendered
+from prompts.structurize import NOT_FOUND, Built, Structurize, built_of
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
 from tasks.sources import Source, number_of
@@ -41,8 +40,10 @@ class Structured:
 
 
 @step("structurize", BRIEF, asks_model=True)
-async def structurize(pool: Sequence[Evidence], relevance: Relevance, builder: Structurize) -> Structured:
-    """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
+async def structurize(pool: Sequence[Evidence], question: str, builder: Structurize) -> Structured:
+    """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks.
+
+    Without a model a document has what its text is written in, or nothing."""
     by_document: dict[str, list[Evidence]] = {}
     for piece in pool:
         by_document.setdefault(piece.document, []).append(piece)
@@ -51,11 +52,12 @@ async def structurize(pool: Sequence[Evidence], relevance: Relevance, builder: S
     built: dict[str, Built] = {}
     left: list[list[Evidence]] = []
     for document, pieces in by_document.items():
-        if by_rules or (is_exact(structure, pieces) and builder.spares(EXACT)):
-            built[document] = structurize_offline(structure, pieces, relevance)
+        written = as_written(structure, pieces)
+        if by_rules or (written and builder.spares(EXACT)):
+            built[document] = built_of(structure, document, pieces[0].title, written, "")
         else:
             left.append([piece for piece in pieces if piece.attribute != "step"])
-    built |= await _by_model(left, relevance.question.text, builder) if left else {}
+    built |= await _by_model(left, question, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
     elements = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)

@@ -81,28 +81,24 @@ def test_a_conversation_is_read_from_its_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "text", "readings"),
+    ("question", "text"),
     [
-        ("Who designed it?", "it", 0),
-        ("How large is that town?", "that town", 0),
-        ("Who built the latter?", "the latter", 0),
-        ("What did the mayor say last year in court?", "last year", 2),
-        ("它有多长？", "它", 0),
-        ("那2022年呢？", "那2022年呢？", 0),
-        ("青石酒厂去年的产量是多少？", "去年", 2),
+        ("Who designed it?", "it"),
+        ("How large is that town?", "that town"),
+        ("Who built the latter?", "the latter"),
+        ("它有多长？", "它"),
+        ("那2022年呢？", "那2022年呢？"),
     ],
 )
-def test_what_stands_for_nothing_known_is_told(question: str, text: str, readings: int) -> None:
+def test_what_stands_for_nothing_known_is_told(question: str, text: str) -> None:
     found = rewrite_offline(question)
-    assert found.question == question
-    assert [(words, len(ways)) for words, ways in found.ambiguities.items()] == [(text, readings)]
+    assert (found.question, found.ambiguities) == (question, {text: ()})
 
 
 @pytest.mark.parametrize(
     "question",
     [
         "Who designed the Orla Bridge?",
-        "What was sold last year, in 2021?",
         "月河大桥有多长？",
         "How do I reset the pump if it fails?",
     ],

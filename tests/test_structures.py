@@ -8,12 +8,9 @@ from dspy.utils.dummies import DummyLM
 
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
-from prompts.offline.structurize import steps_of
-from prompts.structures import StructureName, has_figures, numbered, rendered, unverified
-from prompts.structurize import Structurize, built_of, structurize_offline
+from prompts.structures import StructureName, as_written, has_figures, numbered, rendered, unverified
+from prompts.structurize import Structurize, built_of
 from prompts.text.evidence import Evidence
-from prompts.text.question import parse_question
-from prompts.text.relevance import Relevance
 from storage.answer_records import StructureType
 from storage.records import Chunk
 from tasks.sources import pool_of
@@ -39,10 +36,6 @@ def pool(texts: Mapping[str, str]) -> tuple[Evidence, ...]:
             for name, text in texts.items()
         ]
     )  # fmt: skip
-
-
-def judge(question: str) -> Relevance:
-    return Relevance(parse_question(question), {})
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -96,22 +89,24 @@ def test_each_type_is_written_in_its_own_form() -> None:
     few = [element(SALE, row, column, "|") for row, column in zip("abc", "xyz", strict=True)]
     assert rendered("table", few).splitlines()[2] == "| a | x | \\| |"
     assert rendered("graph", [element(SALE, "Orla", "sold", "paper")]) == "Orla -[sold]-> paper"
-    assert rendered("algorithm", steps_of([STEP, STEP])) == ""
     lines = [element(SALE, "1", "", "Orla sold paper"), element(SALE, "1.1", "", "in 2023")]
     assert rendered("catalogue", lines) == "1 Orla sold paper\n  1.1 in 2023"
     assert rendered("chunk", [SALE]) == SALE.text
 
 
 def test_steps_are_written_as_pseudo_code_with_their_conditions() -> None:
-    text = "1. Open the lid.\n2. If the alarm sounds, close valve V-14.\n3. 如果水位过高，关闭闸门。\n"
-    found = structurize_offline(
-        "algorithm", pool({"manual": text}), judge("How is the lid of the manual valve opened?")
-    )
-    assert rendered("algorithm", found.elements).splitlines() == [
-        "1. Open the lid.",
-        "2. IF the alarm sounds: close valve V-14.",
-        "3. 如果水位过高: 关闭闸门。",
-    ]
+    steps = [element(STEP, "1", "the alarm sounds", "close valve V-14"), element(STEP, "2", "", "call\nthe shift lead")]
+    lines = ["1. IF the alarm sounds: close valve V-14", "2. call the shift lead"]
+    assert rendered("algorithm", steps).splitlines() == lines
+    numbered_list = pool({"manual": "1. Open the lid.\n2. Close the valve.\n"})
+    assert rendered("algorithm", as_written("algorithm", numbered_list)) == "1. Open the lid.\n2. Close the valve."
+
+
+def test_rows_are_a_structure_as_they_stand_and_rows_beside_prose_are_none() -> None:
+    rows = "bridge | length\nbridge: Orla | length: 310\nbridge: Hask | length: 120"
+    table = rendered("table", as_written("table", pool({"bridges": rows})))
+    assert table == "|  | length |\n| --- | --- |\n| Orla | 310 |\n| Hask | 120 |"
+    assert as_written("graph", pool({"bridges": f"{rows}\n\nBoth bridges are old."})) == []
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -119,7 +114,7 @@ def test_steps_are_written_as_pseudo_code_with_their_conditions() -> None:
 
 async def by_rules(structure: StructureType, texts: Mapping[str, str], question: str) -> Structured:
     models = Models.offline()
-    return await structurize(pool(texts), judge(question), Structurize(models, structure))
+    return await structurize(pool(texts), question, Structurize(models, structure))
 
 
 async def test_a_document_that_gives_nothing_is_named_with_not_found() -> None:
@@ -162,7 +157,7 @@ def answering(
 
 
 async def by_model(texts: Mapping[str, str], made: Structurize) -> Structured:
-    return await structurize(pool(texts), judge("Who designed the bridges?"), made)
+    return await structurize(pool(texts), "Who designed the bridges?", made)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +200,3 @@ async def test_a_document_beyond_the_limit_is_told() -> None:
     made = answering("graph", [ORLA], limits={"structures": 40})
     found = await by_model({**BRIDGES, "long": "It is long and old and made of stone. " * 60}, made)
     assert "not read" in found.built[-1].description
-
-
-def test_a_catalogue_has_its_sections_numbered_with_what_they_tell() -> None:
-    text = "# Ferry\n\nThe ferry is old.\n\n# Bridge\n\nThe bridge is long. It is of stone.\n"
-    found = structurize_offline("catalogue", pool({"sound": text}), judge("Summarise the sound."))
-    assert rendered("catalogue", found.elements).splitlines() == [
-        "1 Ferry", "  1.1 The ferry is old.", "2 Bridge", "  2.1 The bridge is long.", "  2.2 It is of stone.",
-    ]  # fmt: skip

@@ -283,8 +283,14 @@ def instruction(*names: str) -> str:
 
 
 @cache
-def _all_examples() -> dict[str, list[dict[str, object]]]:
-    return tomllib.loads(files("prompts").joinpath("examples.toml").read_text(encoding="utf-8"))
+def _tables(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("prompts").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def definitions(name: str) -> Mapping[str, str]:
+    """What prompts say of each of these choices: a table of `prompts/definitions.toml`."""
+    table: Mapping[str, str] = _tables("definitions")[name]
+    return table
 
 
 def examples_of(step: str, task: type[dspy.Signature]) -> tuple[dict[str, object], ...]:
@@ -292,7 +298,7 @@ def examples_of(step: str, task: type[dspy.Signature]) -> tuple[dict[str, object
     types = {name: TypeAdapter(field.annotation) for name, field in task.output_fields.items()}
     return tuple(
         {name: types[name].validate_python(value) if name in types else value for name, value in example.items()}
-        for example in _all_examples()[step]
+        for example in _tables("examples")[step]
     )
 
 

@@ -1,7 +1,6 @@
-"""Keys of a question by rules: its names and figures, and its other words."""
+"""Keys of a question by rules: its names, quoted terms and figures; and its other telling words."""
 
 import re
-from collections.abc import Sequence
 
 from prompts.text.languages import names_of
 from prompts.text.names import OPENERS
@@ -18,44 +17,18 @@ _ZH_TOPIC = ("n", "v", "eng", "l", "i", "j")
 
 
 def keywords_offline(question: str) -> tuple[list[str], list[str]]:
-    """The low keys (names by their looks, quoted terms, figures), and the high ones: its other telling words."""
-    text = " ".join(question.split())
-    quoted = [(match.start(1), match.end(1)) for match in _QUOTED.finditer(text)]
-    named = [(span.start, span.end) for span in names_of(text) if span.text.lower() not in _ASKING]
-    named = quoted + [place for place in named if not _inside(place, quoted)]
-    figures = [match.span() for match in _FIGURE.finditer(text)]
-    places = sorted(named + [place for place in figures if not _inside(place, named)])
-    high = _topics_zh(text, places) if is_han(text) else _topics(text, places)
-    return [text[start:end] for start, end in places], high
-
-
-def _topics(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
-    """Neighbouring words make one phrase ("burial place"): a phrase tells more than its words."""
-    phrases: list[list[str]] = []
-    last = -1
-    for match in WORD.finditer(text):
-        word = match.group().lower()
-        if _inside(match.span(), places) or word in STOPWORDS | OPENERS | _ASKING:
-            continue
-        if last >= 0 and text[last : match.start()] == " ":
-            phrases[-1].append(word)
-        else:
-            phrases.append([word])
-        last = match.end()
-    return [" ".join(phrase) for phrase in phrases]
-
-
-def _topics_zh(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
-    return [
-        word
-        for word, tag, start in tagged(text)
-        if tag.startswith(_ZH_TOPIC)
-        and word not in _ZH_ASKING
-        and not (len(word) == 1 and word in HAN_STOP)
-        and not all(character in HAN_STOP for character in word)
-        and not _inside((start, start + len(word)), places)
-    ]
-
-
-def _inside(place: tuple[int, int], places: Sequence[tuple[int, int]]) -> bool:
-    return any(place[0] < end and start < place[1] for start, end in places)
+    """The low keys, in order, and the high ones."""
+    rest = " ".join(question.split())
+    low: dict[int, str] = {}
+    names = [(name.start, name.end) for name in names_of(rest) if name.text.lower() not in _ASKING]
+    quoted, figures = ([match.span(match.re.groups) for match in p.finditer(rest)] for p in (_QUOTED, _FIGURE))
+    for start, end in (*quoted, *names, *figures):
+        if "\0" not in rest[start:end]:  # no part of an earlier one
+            low[start] = rest[start:end]
+            rest = rest[:start] + "\0" * (end - start) + rest[end:]
+    if is_han(question):
+        high = [word for word, tag, _ in tagged(rest) if tag.startswith(_ZH_TOPIC) and word not in _ZH_ASKING]
+        high = [word for word in high if not HAN_STOP.issuperset(word)]
+    else:
+        high = [word for word in WORD.findall(rest.lower()) if word not in STOPWORDS | OPENERS | _ASKING]
+    return [low[start] for start in sorted(low)], high

@@ -23,7 +23,7 @@ _PLAIN = {stem(word) for word in (*_WORDS["asking"].split(), *_WORDS["units"].sp
 _PLAIN |= {*HAN_STOP, *_WORDS["asking_zh"]}
 _SIZE = re.compile(r"[a-z]+|(?P<zh>最|多|更)(?P<of>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])")
 _SIDES = (  # a comparison, what tells it before a figure, what after it
-    ("at_least", r"at least|no less than|since|between|至少|不少于|不低于", r"\W?.{0,3}以上"),
+    ("at_least", r"at least|no less than|since|至少|不少于|不低于", r"\W?.{0,3}以上"),
     ("at_most", r"at most|no more than|up to|不超过|至多", r"\W?.{0,3}以下"),
     ("less", r"under|below|less than|fewer than|before|小于|低于|少于|不到|短于", r"年?[之以]?前"),
     ("more", r"over|above|more than|exceed(?:s|ing)?|after|超过|大于|高于|多于|长于", r"年?[之以]?后"),
@@ -82,7 +82,8 @@ class _PlanReading:
         self.numeric = [2 * sum(amount_of(cell) is not None for cell in own) > len(own) for own in self.own]
         self.label = self.numeric.index(False) if False in self.numeric else 0
         self.repeats = len(self.own[self.label]) < sum(bool(row[self.label]) for row in table.rows)
-        self.used, self.filters, self.orders = set[int](), list[TableFilter](), list[tuple[str, str]]()
+        self.used, self.filters = set[int](), list[TableFilter]()
+        self.form, self.size = "", ""  # of the word of size: "est" of an extreme, "er" of a comparison, or plain
 
     def plan(self) -> TablePlan | None:
         """The plan, where nothing of the question is left over."""
@@ -91,8 +92,7 @@ class _PlanReading:
         cues = [operation for operation, pattern in _CUES if self._is_new(re.search(pattern, self.text))]
         self._sizes()
         self._comparisons()
-        rows = self._rows_named()
-        plan = self._decided(cues[0] if cues else None, named, rows)
+        plan = self._decided(cues[0] if cues else None, named, self._rows_named())
         left = {word for place, (_, word) in enumerate(self.tokens) if place not in self.used}
         return plan if left <= _PLAIN else None
 
@@ -107,12 +107,10 @@ class _PlanReading:
                 return places
         return set()
 
-    def _places(self, start: int, end: int) -> set[int]:
-        return {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
-
     def _is_new(self, match: re.Match[str] | None) -> bool:
         """Whether a match is no part of a name ("total assets" asks for no sum); its words count as used then."""
-        places = self._places(*match.span()) if match else set()
+        start, end = match.span() if match else (0, 0)
+        places = {place for place, (at, _) in enumerate(self.tokens) if start <= at < end}
         known = bool(places) and places <= self.used
         self.used |= places
         return match is not None and not known
@@ -136,31 +134,26 @@ class _PlanReading:
     def _named_columns(self) -> list[int]:
         """The columns that the question names, in its order: by all words but the unit; else by a first half of its
         own."""
-        names = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
-        keys = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in names]
-        halves = [key[: max(1 + self.chinese, (len(key) + 1) // 2)] for key in keys]
-        whole = sorted(enumerate(keys), key=lambda item: -len(item[1]))
+        every = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
+        names = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in every]
+        halves = [name[: max(1 + self.chinese, (len(name) + 1) // 2)] for name in names]
+        whole = sorted(enumerate(names), key=lambda item: -len(item[1]))
         first = dict[int, int]()
         for column, name in whole + [item for item in enumerate(halves) if halves.count(item[1]) == 1]:
             if column not in first and (places := self._find(name)):
-                own = set(_tokens(self.table.columns[column]))
-                self.used |= places | {at for at, (_, word) in enumerate(self.tokens) if word in own}
+                self.used |= places
                 first[column] = min(places)
         return sorted(first, key=first.__getitem__)
 
     def _years(self) -> None:
-        """A year is that of a column's name, of cells such as "2023 Q1", of a column of years, or of the table."""
+        """A year is that of cells such as "2023 Q1", or of the table."""
         for place, (_, word) in enumerate(self.tokens):
-            if place in self.used or not _YEAR.fullmatch(word):
-                continue
-            heads = [c for c, name in enumerate(self.table.columns) if word in _tokens(name)]
-            held = [c for c, own in enumerate(self.own) if any(word in _tokens(cell) for cell in own)]
-            if heads:
-                self.columns = [c for c in self.columns if c in heads or not self.numeric[c]] or heads
-            elif held:
-                self._keep(held[0], "contains", word)
-            if heads or held or word in _tokens(self.table.name):
-                self.used.add(place)
+            if place not in self.used and _YEAR.fullmatch(word):
+                held = [c for c, own in enumerate(self.own) if any(word in _tokens(cell) for cell in own)]
+                if held:
+                    self._keep(held[0], "contains", word)
+                if held or word in _tokens(self.table.name):
+                    self.used.add(place)
 
     def _about(self, word: str) -> int | None:
         """The column of figures that a word of size is about, else the first one that the question names."""
@@ -170,40 +163,27 @@ class _PlanReading:
         return next((c for c in (*[c for c in named if c in fits], *fits, *named)), None)
 
     def _sizes(self) -> None:
-        """The words of size with their forms: "est" of extremes, "er" of comparisons, "" of plain ones ("how long")."""
+        """The word of size with its form; of several the one that says most."""
         for match in _SIZE.finditer(self.text):
             word, head = match["of"] or _size(match.group()), self.text[: match.start()]
-            extreme = re.search(r"est$|^(?:most|least|top)$|^最", match.group()) or head.endswith("most ")
-            form = "est" if extreme else "er" if re.search(r"er$|^(?:more|less)$", match.group()) else ""
-            places = self._places(*match.span())
-            if word and not places <= self.used and not head.endswith("at "):
-                self.orders = [order for order in self.orders if order != ("est", "most")] + [(form, word)]
-                self.used |= places
+            if word and not head.endswith("at ") and self._is_new(match):
+                extreme = re.search(r"est$|^(?:most|least|top)$|^最", match.group())
+                form = "est" if extreme else "er" if re.search(r"er$|^(?:more|less)$", match.group()) else ""
+                self.form, self.size = max((self.form, self.size), (form, word))
 
     def _comparisons(self) -> None:
         """Keeps the rows whose figures meet the question's comparisons; one without a column leaves its figure over."""
-        last, plain = "", next((word for form, word in self.orders if not form), "")
         for amount in amounts_in(self.text):
             head, raw = self.text[: amount.start].rstrip(" 于在$€£¥"), self.text[amount.start : amount.end]
-            than = re.search(r"([a-z]+) than$", head)
-            word = _size(than[1]) if than else plain
-            side, start, end = "", amount.start, amount.end
+            column = self._about("old" if _YEAR.fullmatch(raw) else self.size)
             for comparison, before, after in _SIDES:
-                match = re.search(rf"(?:{before})$", head)
-                behind = re.match(rf"\s?(?:{after})", self.text[end:])
-                if not side and (match or behind):
-                    side, start = comparison, match.start() if match else start
-                    end += behind.end() if behind and not match else 0
-            if not side and last == "at_least" and re.search(r"(?:and|to|-|至|到|和)$", head):
-                side = "at_most"
-            if than and word and not side:
-                side, start = "more" if _SIZES[word][0] > 0 else "less", than.start()
-            last, column = side, self._about("old" if _YEAR.fullmatch(raw) else word)
-            if side and column is not None:
-                self.used |= self._places(start, end)
-                self._keep(column, side, raw)
-                self.columns = [c for c in self.columns if c != column]
-                self.orders = [order for order in self.orders if order[1] != word or order[0] == "est"]
+                told = re.search(rf"(?:{before})$", head) or re.compile(rf"\s?(?:{after})").match(self.text, amount.end)
+                if told and column is not None:
+                    self._is_new(told)
+                    self._is_new(re.compile(re.escape(raw)).search(self.text, amount.start))
+                    self._keep(column, comparison, raw)
+                    self.columns = [c for c in self.columns if c != column]
+                    break
 
     def _rows_named(self) -> bool:
         """Whether the question says what the rows are ("bridges")."""
@@ -225,44 +205,31 @@ class _PlanReading:
         return TablePlan.model_validate({"operation": operation, "columns": names, "filters": self.filters, **more})
 
     def _decided(self, cue: Operation | None, named: Sequence[int], rows: bool) -> TablePlan | None:
-        form, size = max(self.orders, default=("", ""))
         things = [c for c in self.columns if not self.numeric[c] and c not in named]
         figures = [c for c in self.columns if self.numeric[c]]
-        group, row_named = things[0] if things else self.label, self.label in named
-        measure = self._about(size) if size else next(iter(figures), None)
+        end, row_named = _SIZES[self.size][0] if self.size else 0, self.label in named
+        measure, group = self._about(self.size), things[0] if things else self.label
         dated = [c for c, numeric in enumerate(self.numeric) if numeric]
         if measure is None and row_named and dated and all(_DATED.search(self.table.columns[c]) for c in dated):
             measure, figures = dated[0], dated[:1]  # what stands first is the newest
             group = self.table.columns.index(DOCUMENT) if DOCUMENT in self.table.columns else group
-        extreme: Operation | None = ("max" if _SIZES[size][0] > 0 else "min") if form == "est" else None
+        if measure is None and (row_named or self.form == "est"):
+            return self._made("lookup", things) if row_named and things and cue is None else None
         if measure is None:
-            return self._of_things(cue, extreme, things, row_named, rows)
-        if cue == "difference" or form == "er":
+            counted = self._made("count", [], group) if cue == "count" else None
+            return (counted or (self._made("list", [group]) if self.filters else None)) if things or rows else None
+        if cue == "difference" or self.form == "er":
             pair = next((column for column in named if named.count(column) > 1), None)
-            order = "ascending" if size and _SIZES[size][0] < 0 else "descending"
-            two: Operation = "difference" if cue == "difference" else "compare"
+            order, two = "ascending" if end < 0 else "descending", cue if cue == "difference" else "compare"
             return None if pair is None else self._made(two, [measure], pair, order=order)
         total: Operation = "average" if cue == "average" or _RATE.search(self.table.columns[measure]) else "sum"
-        if extreme and cue != "average":  # not: who designed the oldest bridge
-            most = None if things and _SIZES[size][1] else extreme
-            return most and self._made(most, [measure], group, aggregate=total, limit=self._limit())
+        if self.form == "est" and cue != "average":  # not: who designed the oldest bridge
+            extreme: Operation = "max" if end > 0 else "min"
+            plain = not (things and _SIZES[self.size][1])
+            return self._made(extreme, [measure], group, aggregate=total, limit=self._limit()) if plain else None
         if row_named and (cue is None or (cue == "count" and not self.repeats)):
-            return self._made("lookup", [measure] if size else [*figures, *things])
-        return self._made(total, [measure]) if cue == "average" or (cue and total == "sum") else None
-
-    def _of_things(
-        self, cue: Operation | None, extreme: Operation | None, things: Sequence[int], row_named: bool, rows: bool
-    ) -> TablePlan | None:
-        """The plan where the question names no column of figures."""
-        if extreme and things:
-            return self._made(extreme, [self.label], things[0], aggregate="count", limit=self._limit())
-        if row_named and cue is None and things:
-            return self._made("lookup", things)
-        if cue == "count" and (things or rows):
-            return self._made("count", [], things[0] if things else self.label)
-        if extreme or row_named or not self.filters or not (things or (rows and self.table.columns[self.label])):
-            return None
-        return self._made("list", things[:1] or [self.label])
+            return self._made("lookup", [measure] if self.size else [*figures, *things])
+        return self._made(total, [measure]) if cue and (cue == "average" or total == "sum") else None
 
     def _limit(self) -> int:
         """How many are asked for: "the two longest", "top 3"."""

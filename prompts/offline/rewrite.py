@@ -317,26 +317,14 @@ def named(text: str) -> tuple[NameSpan, ...]:
 
 # --- what stays open -------------------------------------------------------------------------------------------------
 
-_RELATIVE = re.compile(
-    r"\b(?:(?:last|next|this) (?:year|month|week|quarter|season|decade|century)(?!\s+(?-i:[A-Z]))|yesterday|tomorrow|"
-    r"(?:\w+|\d+) (?:years?|months?|weeks?|days?) ago)\b|去年|今年|明年|前年|上个?月|本月|昨天|明天",
-    re.I,
-)
-# A relative date counts from one of these.
-_COUNTED = ("counted from the date of the documents", "counted from today")
-_COUNTED_ZH = ("从文档的日期算起", "从今天算起")
-
 
 def doubts(standing: Standing) -> dict[str, tuple[str, ...]]:
-    """What is open in a question that was read by its conversation: pronouns, and dates that count from another one.
+    """What is open in a question that was read by its conversation: its pronouns.
 
     Each stretch with how it may be read, the reading taken first; none where nothing is known that it may stand for.
     What the graph knows as several things is told elsewhere (`tasks/rewrite.py`), since only an index knows it.
     """
     result = standing.several | {text: () for text in standing.missing if text not in standing.several}
-    relative = None if _YEAR.search(standing.text) else _RELATIVE.search(standing.text)
-    if relative is not None:
-        result.setdefault(relative.group(), _COUNTED_ZH if is_han(standing.text) else _COUNTED)
     first = {text.lower(): text for text in reversed(result)}
     return {text: readings for text, readings in result.items() if first[text.lower()] == text}
 

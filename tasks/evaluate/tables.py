@@ -1,7 +1,9 @@
 """Stored scores and verdicts in the form of the published tables: systems as rows, measures by task as columns."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from statistics import mean
 from typing import Literal
 
@@ -23,30 +25,11 @@ class PublishedTable:
     by: Literal["kind", "group", ""] = ""
 
 
-_LOONG = ("loong_score", "loong_em", "rule_match")
-_OPEN = ("exact_match", "f1", "answer_in_text")
+# Of a table of routers the first that was scored.
 _FINAL = ("loong_score", "rule_match", "f1", "exact_match", "answer_in_text")
-_COSTS = ("seconds", "external", "from_memory", "filtered_out", "all_gold@8")
+_ROWS = tomllib.loads(files("tasks.evaluate").joinpath("tables.toml").read_text(encoding="utf-8"))
 TABLES: Mapping[str, PublishedTable] = {
-    "loong_by_task": PublishedTable("StructRAG (arXiv 2410.08815), tables 1 to 3: Loong by task", _LOONG, "kind"),
-    "loong_by_length": PublishedTable("StructRAG, the same: Loong by length (sets 1 to 4)", _LOONG, "group"),
-    "structrag_wins": PublishedTable("StructRAG, the same: the podcasts, pairwise"),
-    "structrag_router": PublishedTable("StructRAG, the same: the router's accuracy and the final score"),
-    "structrag_ablation": PublishedTable("StructRAG, the same: parts left out, fixed types", (*_LOONG, "seconds")),
-    "graphrag_claims": PublishedTable("GraphRAG (arXiv 2404.16130v2): claims", ("claims", "claim_clusters", "tokens")),
-    "graphrag_wins": PublishedTable("GraphRAG, figure 2: win rates on four criteria"),
-    "lightrag_wins": PublishedTable("LightRAG (arXiv 2410.05779), table 1: win rates by criterion"),
-    "lightrag_ablation": PublishedTable("LightRAG, table 2: levels and source texts left out, win rates"),
-    "lightrag_cost": PublishedTable("LightRAG, figure 2: what a retrieval takes", ("tokens", "calls", "seconds")),
-    "polyg_factual": PublishedTable(
-        "PolyG (arXiv 2504.02112): F1 and hits by type of question", ("values_f1", "values_hit"), "kind"
-    ),
-    "polyg_graphs": PublishedTable(
-        "PolyG: by graph, with latency and tokens", ("values_f1", "seconds", "tokens"), "group"
-    ),
-    "polyg_wins": PublishedTable("PolyG: win rates on open questions"),
-    "erm4_variants": PublishedTable("The four-module RAG (ERM4): direct, and each module added", _OPEN),
-    "erm4_costs": PublishedTable("ERM4: five columns of cost, a row for each τ; 100 questions fill memory", _COSTS),
+    name: PublishedTable(**{**row, "measures": tuple(row.get("measures", ()))}) for name, row in _ROWS.items()
 }
 
 

@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from typing import TypeVar
 
 from prompts.engine.calls import rough_tokens
@@ -16,7 +15,7 @@ from prompts.engine.effort import Effort
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import CollectionTopic
+from prompts.text.relevance import QuestionTopic
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
@@ -29,7 +28,6 @@ T = TypeVar("T")
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
 MOST_POINTS = 12  # of these
 LEAST_SHARE = 0.15  # of the best point's score: what helps less stays out
-ALIKE = 0.7  # the share of its terms from which a point repeats another
 NOWHERE = ("", "")
 
 
@@ -150,7 +148,7 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 
 
 @step("partial", BRIEF, asks_model=True)
-async def partial_answers(texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial) -> list[Point]:
+async def partial_answers(texts: ReportTexts, seed: str, topic: QuestionTopic, answerer: Partial) -> list[Point]:
     """The points that go into the answer, most helpful first."""
     names = shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
@@ -181,28 +179,18 @@ def helpful_points(points: Sequence[Point], answerer: Step) -> list[Point]:
 
 
 def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> list[Point]:
-    """The points that are quoted where no model writes: none twice, the most helpful first, as many as fit. A point
-    counts half as much for each time that its source has spoken."""
+    """The points that are quoted where no model writes: of each source its best one before the second of any, none in
+    the words of another, as many as fit."""
     top = max((point.score for point in points), default=0)
-    left = [point for point in points if point.score >= max(1.0, LEAST_SHARE * top)]
-    terms = {point: frozenset(concept_terms(point.text)) for point in left}
-    chosen: list[Point] = []
-    spoken: Counter[str] = Counter()
-    while left and len(chosen) < MOST_POINTS:
-        best = max(left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point)))
-        left.remove(best)
-        own = terms[best]
-        if any(
-            len(own & terms[other]) > ALIKE * min(len(own), len(terms[other])) or own == terms[other]
-            for other in chosen
-        ):
-            continue
-        most -= size(best)
-        if chosen and most < 0:
-            break
-        chosen.append(best)
-        spoken[best.source] += 1
-    return chosen
+    spoken, said, rounds = Counter[str](), set[frozenset[str]](), list[tuple[int, Point]]()
+    for point in sorted(points, key=lambda point: -point.score):
+        words = frozenset(concept_terms(point.text))
+        if point.score >= max(1.0, LEAST_SHARE * top) and not any(words <= other or other <= words for other in said):
+            said.add(words)
+            rounds.append((spoken[point.source], point))
+            spoken[point.source] += 1
+    ordered = (point for _, point in sorted(rounds, key=lambda item: item[0]))
+    return first_fitting(ordered, size, most)[:MOST_POINTS]
 
 
 def by_source(points: Sequence[Point]) -> Iterator[Point]:
@@ -241,22 +229,22 @@ class Agenda:
         for follow_up in follow_ups if depth < self.depth else ():
             if (key := fold(follow_up.question.strip())) and key not in self._known:
                 self._known.add(key)
-                heappush(
-                    self._waiting, (-follow_up.score * DECAY**depth, len(self._known), depth + 1, follow_up.question)
-                )
+                rank = -follow_up.score * DECAY**depth, len(self._known)
+                self._waiting.append((*rank, depth + 1, follow_up.question))
 
     def next(self) -> tuple[str, int] | None:
         """(question, depth) of the best one; None where nothing is left or enough was looked up."""
         if not self._waiting or self.looked_up >= self.most:
             return None
         self.looked_up += 1
-        _, _, depth, question = heappop(self._waiting)
-        return question, depth
+        best = min(self._waiting)
+        self._waiting.remove(best)
+        return best[3], best[2]
 
 
 @step("explore", BRIEF, asks_model=True)
 async def explore(
-    focus: str, texts: Sequence[tuple[str, Offered]], topic: CollectionTopic, explorer: Explore
+    focus: str, texts: Sequence[tuple[str, Offered]], topic: QuestionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
     """The points of these texts (name, text), and what to look up next."""
     explored = await explorer.run(focus, [text for _, text in texts], topic)

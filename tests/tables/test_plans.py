@@ -222,9 +222,6 @@ ASKED: dict[Callable[[], list[Document]], dict[str, list[str]]] = {
         "When was the Lanner Viaduct opened?": ["1931"],
         # lists and counts
         "Which bridges cross the River Ovane?": ["Lanner Viaduct", "Gannet Bridge", "Ovane Road Bridge"],
-        "Which bridges are between 100 and 200 m long?": [
-            "Old Saltmere Bridge", "Sluice Lane Bridge", "Maltings Bridge",
-        ],
         "How many bridges have a length over 300 m?": ["5"],
         "how many bridges does the town of saltmere own": ["3"],
         # sums and averages
@@ -237,7 +234,6 @@ ASKED: dict[Callable[[], list[Document]], dict[str, list[str]]] = {
         "Which bridge is older, Pilot's Bridge or Old Saltmere Bridge?": ["Old Saltmere Bridge"],
         "Which two bridges are the longest?": ["Teal Causeway", "Ambel Crossing"],
         "In which quarter were the most sailings cancelled?": ["2023 Q4"],
-        "Which designer designed the most bridges?": ["Tobias Wren", "Ilse Marrand"],
         "top 3 bridges by maintenance": ["Kestrel Bridge", "Ambel Crossing", "Teal Causeway"],
     },
     chinese: {
