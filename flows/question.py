@@ -251,7 +251,7 @@ class PassageSearch:
         best = [near for chunk in chunks[: self.widened] for near in self._with_neighbours(chunk)]
         chunks = [*best, *chunks[self.widened :]]
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
-        return merged(packed(map(source_of, dict.fromkeys(chunks)), self.most if most is None else most))
+        return merged(packed(map(source_of, {chunk.id: chunk for chunk in chunks}.values()), self.most if most is None else most))
 
     def _with_neighbours(self, chunk: Chunk) -> list[Chunk]:
         """A passage, then those before and after it in its document; a page's has none."""

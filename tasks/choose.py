@@ -7,7 +7,6 @@ the whole collection, else the search, whose router chooses the structure.
 from collections.abc import Sequence
 
 from prompts.choose import Choose
-from prompts.engine.calls import fitting
 from prompts.text.question import ParsedQuestion
 from storage.answer_records import Mode, ModeDecision
 from storage.graph import ReportSizes
@@ -31,7 +30,7 @@ async def choose(
     """
     if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
         return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
-    scope = await chooser.run(ask, fitting(titles, chooser.policy.limits.rate))
+    scope = await chooser.run(ask, titles)
     mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
     if scope.about == "whole" and sizes.reports:
         mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from prompts.engine.calls import fitting
 from prompts.route import Route
 from prompts.text.evidence import Evidence
 from prompts.text.question import ParsedQuestion, is_nested
@@ -52,8 +51,7 @@ async def choose_structure(
     """
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
-    shown = fitting(core, router.policy.limits.rate)
-    routed = await router.run(ask, shown, tabular)
+    routed = await router.run(ask, core, tabular)
     return RouteDecision(
         type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )

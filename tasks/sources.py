@@ -96,10 +96,11 @@ def packed(sources: Iterable[Source], most: int) -> list[Source]:
     """The first sources that fit into so many tokens; at least one. One that does not fit is passed over."""
     chosen: list[Source] = []
     for source in sources:
-        if chosen and source.tokens > most:
+        tokens = source.tokens
+        if chosen and tokens > most:
             continue
         chosen.append(source)
-        most -= source.tokens
+        most -= tokens
         if most <= 0:
             break
     return chosen
@@ -164,15 +165,16 @@ def pool_of(chunks: Sequence[Chunk]) -> tuple[Evidence, ...]:
         prior = 1.0 - rank / len(chunks)
         for piece in _units_of(chunk):
             place = (piece.document, piece.start, piece.end)
-            if place not in evidence and piece.text.strip():
-                evidence[place] = piece._replace(number=len(evidence), prior=prior)
+            if place not in evidence:
+                # What `_replace` gives, at a fifth of its time: a question has hundreds.
+                evidence[place] = Evidence._make((len(evidence), *piece[1:6], prior, *piece[7:]))
     return tuple(evidence.values())
 
 
 @lru_cache(maxsize=8_192)
 def _units_of(chunk: Chunk) -> tuple[Evidence, ...]:
     """The units of a chunk; kept, since the same chunks are read for many questions."""
-    return tuple(_units(chunk))
+    return tuple(unit for unit in _units(chunk) if unit.text.strip())
 
 
 def _units(chunk: Chunk) -> Iterator[Evidence]:
