@@ -149,7 +149,9 @@ class DocumentStore(Store):
         marks = ", ".join("?" * len(ids))  # nothing that DuckDB needs to sort or unnest: each question asks
         rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE id IN ({marks or 'NULL'})", list(ids))
         self._require(ids, [str(row[0]) for row in rows])
-        return [DocumentText.model_validate(dict(zip(("id", "text", "pages"), row, strict=True))) for row in sorted(rows)]
+        return [
+            DocumentText.model_validate(dict(zip(("id", "text", "pages"), row, strict=True))) for row in sorted(rows)
+        ]
 
     def _require(self, ids: Collection[str], there: Collection[str]) -> None:
         for unknown in sorted(set(ids) - set(there)):

@@ -8,6 +8,8 @@ from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import QuestionType, RouteDecision, StructureType
 from tasks.step import BRIEF, step
 
+FIRST_UNITS = 12  # of the best passages tell whether they are rows
+
 
 def question_type(ask: ParsedQuestion) -> QuestionType:
     """PolyG's type: what of (subject, predicate, object) is missing; nested where one question holds several."""
@@ -23,16 +25,16 @@ def question_type(ask: ParsedQuestion) -> QuestionType:
 
 
 def core_content(pool: Sequence[Evidence]) -> list[str]:
-    """Titles of the documents, or their first sentences where they have none."""
+    """Titles of the documents, or their first sentences where they have none; the first piece of each speaks."""
     first: dict[str, str] = {}
     for piece in pool:
         first.setdefault(piece.document, piece.title or piece.text)
     return list(first.values())
 
 
-def is_tabular(pool: Sequence[Evidence]) -> bool:
-    """Whether there are rows among the best passages."""
-    return any(piece.cells for piece in pool[:12])
+def is_tabular(first: Sequence[Evidence]) -> bool:
+    """Whether there are rows among the first pieces of the best passages."""
+    return any(piece.cells for piece in first)
 
 
 def by_plan(route: RouteDecision) -> RouteDecision:

@@ -6,9 +6,11 @@ list or a triple.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence, cells_of, row_of
@@ -156,6 +158,39 @@ _STEP = re.compile(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)
 # What is longer is no step of a list, but a numbered section or the text after the list.
 MOST_OF_A_STEP = 700
 _AFTER_STEP = re.compile(r"\n\s*\n|\n#")
+
+
+T = TypeVar("T")
+
+
+class Lazily(Sequence[T]):
+    """What is made when somebody first looks at it: most questions never look at every sentence of their passages."""
+
+    def __init__(self, make: Callable[[], Iterable[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _items(self) -> tuple[T, ...]:
+        return tuple(self._make())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._items[at]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+
+def openings(chunks: Sequence[Chunk]) -> list[Evidence]:
+    """The first unit of each chunk."""
+    return [unit for chunk in chunks for unit in _units_of(chunk)[:1]]
+
+
+def first_units(chunks: Sequence[Chunk], count: int) -> list[Evidence]:
+    """The first units of chunks together."""
+    return list(islice(chain.from_iterable(map(_units_of, chunks)), count))
 
 
 def pool_of(chunks: Sequence[Chunk]) -> tuple[Evidence, ...]:

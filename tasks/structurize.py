@@ -16,7 +16,7 @@ from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
-from tasks.sources import Source, number_of
+from tasks.sources import Lazily, Source, number_of
 from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
@@ -33,8 +33,8 @@ class Structured:
     """
 
     type: StructureType
-    elements: tuple[Evidence, ...]
-    descriptions: tuple[str, ...]
+    elements: Sequence[Evidence]
+    descriptions: Sequence[str]
     pool: Sequence[Evidence]
     built: tuple[Built, ...] = ()
     by_model: bool = False
@@ -43,11 +43,12 @@ class Structured:
 @step("structurize", BRIEF, asks_model=True)
 async def structurize(pool: Sequence[Evidence], relevance: Relevance, builder: Structurize) -> Structured:
     """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks."""
-    by_document: dict[str, list[Evidence]] = {}
-    for piece in pool:
-        by_document.setdefault(piece.document, []).append(piece)
     structure = builder.structure
-    by_rules = builder.is_offline or structure == "chunk"
+    if structure == "chunk":
+        plain = Lazily(lambda: [structurize_offline("chunk", own, relevance) for own in _by_document(pool).values()])
+        elements = Lazily(lambda: (element for document in plain for element in document.elements))
+        return Structured("chunk", elements, Lazily(lambda: (document.description for document in plain)), pool)
+    by_rules, by_document = builder.is_offline, _by_document(pool)
     built: dict[str, Built] = {}
     left: list[list[Evidence]] = []
     for document, pieces in by_document.items():
@@ -57,11 +58,18 @@ async def structurize(pool: Sequence[Evidence], relevance: Relevance, builder: S
             left.append([piece for piece in pieces if piece.attribute != "step"])
     built |= await _by_model(left, relevance.question.text, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
-    elements = tuple(element for document in ordered for element in document.elements)
+    found = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)
-    if not elements and structure != "chunk":
+    if not found:
         return Structured("chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered)
-    return Structured(structure, elements, descriptions, pool, ordered, by_model=not by_rules)
+    return Structured(structure, found, descriptions, pool, ordered, by_model=not by_rules)
+
+
+def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
+    by_document: dict[str, list[Evidence]] = {}
+    for piece in pool:
+        by_document.setdefault(piece.document, []).append(piece)
+    return by_document
 
 
 async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:

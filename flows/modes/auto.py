@@ -50,7 +50,9 @@ async def choose_mode(
     """
     if question.options.structure is not None or question.options.documents is not None:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
-    return await choose(question.parsed, search.session.titles, await _walk(question, search, graph), reports.sizes, Choose(models))
+    return await choose(
+        question.parsed, search.session.titles, await _walk(question, search, graph), reports.sizes, Choose(models)
+    )
 
 
 async def _walk(question: Question, search: PassageSearch, graph: GraphReader) -> str | None:

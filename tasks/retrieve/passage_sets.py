@@ -82,7 +82,7 @@ class Bridges:
     def __init__(self, mentions: sparse.csr_matrix, about: Sequence[tuple[int, ...]]) -> None:
         """For each chunk the entities that it names, a row of `mentions`, and those that it is about, by index."""
         self.about = tuple(about)
-        chunks, entities = mentions.shape
+        chunks = len(about)
         self._mentions = (mentions > 0).astype(np.float64)
         self._holders = self._mentions.tocsc()
         counts = np.diff(self._holders.indptr)
