@@ -29,8 +29,8 @@ from tasks.filter import disagreement_notes, filter_passages, filter_request
 from tasks.memory import Lesson, check_trigger, remember
 from tasks.retrieve.pages import Retriever
 from tasks.rewrite import turns
-from tasks.route import by_plan, choose_structure, core_content, is_tabular
-from tasks.sources import merged, packed
+from tasks.route import FIRST_UNITS, by_plan, choose_structure, core_content, is_tabular
+from tasks.sources import Lazily, first_units, merged, openings, packed, pool_of
 from tasks.structurize import structure_note, structurize, traced_structures
 from tasks.tables.answer import documents_with_tables, sourced_table_answer
 
@@ -85,8 +85,9 @@ async def structured_search(asked: Resources, passages: Sequence[Passage]) -> Mo
     request = filter_request(question.parsed, passages, question.index.lexicon, asked.writes)
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
-    pool, planner = search.pool(kept_passages), PlanTable(models)
-    core, tabular = core_content(pool), is_tabular(pool)
+    chunks, planner = search.chunks(kept_passages), PlanTable(models)
+    pool = Lazily(lambda: pool_of(chunks))
+    core, tabular = core_content(openings(chunks)), is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)

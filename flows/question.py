@@ -15,7 +15,6 @@ from prompts.engine.rerankers import Reranker
 from prompts.engine.spending import Meter
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.rewrite import Ambiguous, Rewrite
-from prompts.text.evidence import Evidence
 from prompts.text.question import ParsedQuestion, is_plain, parse_question
 from prompts.text.relevance import QuestionTopic
 from storage.answer_records import (
@@ -48,7 +47,7 @@ from tasks.retrieve.pages import OutsidePages, Retriever, best_parts, interleave
 from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
-from tasks.sources import Source, merged, packed, pool_of, source_of
+from tasks.sources import Source, merged, packed, source_of
 
 # Of very short passages no more are read than this, however many fit.
 MOST_PASSAGES = 60
@@ -241,11 +240,13 @@ class PassageSearch:
 
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
         """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
-        chunks = [self.chunk(passage.chunk) for passage in passages]
+        chunks = self.chunks(passages)
         best = [near for chunk in chunks[: self.widened] for near in self._with_neighbours(chunk)]
         chunks = [*best, *chunks[self.widened :]]
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
-        return merged(packed(map(source_of, dict.fromkeys(chunks)), self.most if most is None else most))
+        return merged(
+            packed(map(source_of, {chunk.id: chunk for chunk in chunks}.values()), self.most if most is None else most)
+        )
 
     def _with_neighbours(self, chunk: Chunk) -> list[Chunk]:
         """A passage, then those before and after it in its document; a page's has none."""
@@ -277,9 +278,9 @@ class PassageSearch:
         pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
         return {**self.session.texts([name for name in names if name not in pages]), **pages}
 
-    def pool(self, passages: Sequence[Passage]) -> tuple[Evidence, ...]:
-        """The sentences, rows and steps of passages."""
-        return pool_of([self.chunk(passage.chunk) for passage in passages])
+    def chunks(self, passages: Sequence[Passage]) -> list[Chunk]:
+        """The chunks of passages."""
+        return [self.chunk(passage.chunk) for passage in passages]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,6 @@ from prompts.engine.models import Models, Role
 from prompts.engine.rerankers import Reranker, open_reranker
 from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
-from prompts.extract import Extract, extractor
-from prompts.report import WriteReports
-from prompts.resolve import Resolve
-from prompts.summarize import DescribeRelations, Summarize
 from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
 from storage.run_records import Budget, StepUsage, Usage, UsageRow
@@ -27,10 +23,12 @@ from storage.sqlite import SqliteFile
 from storage.vector_stores import ServerAddress, open_vector_store
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
-from tasks.extract import READER_VERSION
 from tasks.grounding import Scorer, word_coverage
 
 if TYPE_CHECKING:
+    from prompts.extract import Extract
+    from prompts.report import WriteReports
+    from prompts.summarize import DescribeRelations, Summarize
     from tasks.retrieve.pages import Retriever
 
 
@@ -93,7 +91,9 @@ class Runtime:
 
     @cached_property
     def makers(self) -> dict[str, Step]:
-        """The steps of an index run, by name."""
+        """The steps of an index run, by name; loaded for one, since a question needs none of them."""
+        from prompts.resolve import Resolve
+
         return {
             "extract": self.extract,
             "resolve": Resolve(self.models),
@@ -103,24 +103,32 @@ class Runtime:
         }
 
     @property
-    def extract(self) -> Extract:
+    def extract(self) -> "Extract":
         """What reads passages."""
+        from prompts.extract import extractor
+
         settings = self.settings
         return extractor(self.models, settings.gleanings, settings.tailoring, settings.claims)
 
     @property
-    def summarize(self) -> Summarize:
+    def summarize(self) -> "Summarize":
         """What describes entities."""
+        from prompts.summarize import Summarize
+
         return Summarize(self.models, self.settings.tailoring, self.sparing)
 
     @property
-    def relate(self) -> DescribeRelations:
+    def relate(self) -> "DescribeRelations":
         """What describes relations."""
+        from prompts.summarize import DescribeRelations
+
         return DescribeRelations(self.models, self.settings.tailoring, self.sparing)
 
     @property
-    def report(self) -> WriteReports:
+    def report(self) -> "WriteReports":
         """What reports on communities."""
+        from prompts.report import WriteReports
+
         return WriteReports(self.models, self.settings.tailoring, self.sparing)
 
     @property
@@ -135,6 +143,8 @@ class Runtime:
     @property
     def fingerprint(self) -> str:
         """Changes when a setting or prompt changes that the stored index depends on."""
+        from tasks.extract import READER_VERSION
+
         settings = self.settings
         parts = (
             READER_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.communities,

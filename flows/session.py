@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -37,7 +38,7 @@ from tasks.traverse.plan import TraversalGraph
 DocumentT = TypeVar("DocumentT", bound=DocumentText)
 
 DENSE_DEPTH = 50
-MOST_KEPT = 32  # documents
+MOST_KEPT = 4_000_000  # characters of documents
 SAMPLE = 200  # chunks
 
 
@@ -96,6 +97,11 @@ class Session(AbstractContextManager["Session"]):
         """The mean tokens of a passage, roughly."""
         sample = self.index.chunks[:SAMPLE]
         return sum(rough_tokens(chunk.text) for chunk in sample) / max(len(sample), 1)
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """The titles of some documents."""
+        return list(dict.fromkeys(chunk.title for chunk in self.index.chunks[:SAMPLE] if chunk.title))
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
@@ -171,7 +177,8 @@ def _read(
         new = {document.id: document for document in read(missing)}
         wanted |= new
         known |= new
-        for name in list(known)[:-MOST_KEPT]:
+        sizes = accumulate(len(document.text) for document in reversed(list(known.values())))
+        for name in list(known)[: sum(size > MOST_KEPT for size in sizes)]:
             known.pop(name, None)
     return wanted
 

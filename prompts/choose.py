@@ -6,6 +6,7 @@ from typing import Literal
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.calls import fitting
 from prompts.engine.step import Step, instruction
 from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
@@ -42,12 +43,13 @@ class Choose(Step):
         return self.is_offline and confidence < FIRST_WHOLE
 
     async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:
-        """`ask` is what the rules read."""
+        """`ask` is what the rules read; a model reads as many of the titles as fit."""
         whole = whole_offline(ask)
         spared = LOW if self.policy.effort == "low" else "" if SURELY_PART < whole < SURELY_WHOLE else PLAIN
         if self.is_offline or (spared and self.spares(spared)):
             about_whole = whole >= LEAST_WHOLE
             confidence = whole if about_whole else round(1 - whole, 3)
             return ScopeRead(reason=REASON, about="whole" if about_whole else "part", confidence=confidence)
-        scope: ScopeRead = (await self.acall(question=ask.text, documents=list(titles))).scope
+        shown = fitting(titles, self.policy.limits.rate)
+        scope: ScopeRead = (await self.acall(question=ask.text, documents=shown)).scope
         return scope

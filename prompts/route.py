@@ -6,6 +6,7 @@ from typing import cast
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.calls import fitting
 from prompts.engine.step import Step, instruction
 from prompts.offline.route import (
     REASON,
@@ -52,7 +53,8 @@ class Route(Step):
     task = RouteQuestion
 
     async def run(self, ask: ParsedQuestion, core_content: Sequence[str], tabular: bool) -> Routed:
-        """`ask` and `tabular` (whether the best passages are rows) are what the rules read."""
+        """`ask` and `tabular` (whether the best passages are rows) are what the rules read; a model reads as much of
+        the core content as fits."""
         if not self.is_offline and self.policy.effort == "low" and self.spares(LOW):
             return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
         first, second, *_ = ranked(ask, tabular, self._classifier)
@@ -67,7 +69,8 @@ class Route(Step):
         plain = first.label == "chunk" and is_plain(ask)
         if plain and self.spares(SINGLE):
             return by_rules
-        routed: Routed = (await self.acall(question=ask.text, core_content=list(core_content))).routed
+        shown = fitting(core_content, self.policy.limits.rate)
+        routed: Routed = (await self.acall(question=ask.text, core_content=shown)).routed
         return routed
 
     @property

@@ -146,9 +146,12 @@ class DocumentStore(Store):
 
     def texts(self, ids: Collection[str]) -> list[DocumentText]:
         """The texts alone, without their parts, in the order of the ids. Raises UnknownDocument too."""
-        texts = self._db.select(DocumentText, "documents", "id", selection("id", ids))
-        self._require(ids, [text.id for text in texts])
-        return texts
+        marks = ", ".join("?" * len(ids))  # nothing that DuckDB needs to sort or unnest: each question asks
+        rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE id IN ({marks or 'NULL'})", list(ids))
+        self._require(ids, [str(row[0]) for row in rows])
+        return [
+            DocumentText.model_validate(dict(zip(("id", "text", "pages"), row, strict=True))) for row in sorted(rows)
+        ]
 
     def _require(self, ids: Collection[str], there: Collection[str]) -> None:
         for unknown in sorted(set(ids) - set(there)):

@@ -7,13 +7,14 @@ another, and a run that dies at any moment leaves the current one untouched.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
 from storage.evaluations import EvaluationStore
 from storage.export import ItemReader
-from storage.filters import FilterReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.records import Record
@@ -22,6 +23,9 @@ from storage.staging import OpenGeneration, Staging
 from storage.vector_stores import open_vector_store
 from storage.vectors import VectorReader, VectorStore
 from storage.workspace_db import WorkspaceDatabase
+
+if TYPE_CHECKING:
+    from storage.filters import FilterReader
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
@@ -37,8 +41,14 @@ class Generation(OpenGeneration):
         self._lease = lease
         self.vectors = VectorReader(database, number, store)
         self.traversal = TraversalReader(database)
-        self.filters = FilterReader(database)
         self.items = ItemReader(database)
+
+    @cached_property
+    def filters(self) -> "FilterReader":
+        """Documents by what filters say of them; few questions bring one, and the reader of filters is slow to load."""
+        from storage.filters import FilterReader
+
+        return FilterReader(self._db)
 
     def close(self) -> None:
         self.vectors.close()

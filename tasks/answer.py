@@ -119,7 +119,10 @@ async def answer(
         return replace(abstained(question, answered_by, draft.text), reasoning=draft.reasoning)
     bound = bind(draft, evidence.sources, options.documents)
     # A model that judges support takes its time: other questions go on meanwhile.
-    grounding = await asyncio.to_thread(ground_of, question, bound, evidence, options.scorer)
+    if options.scorer is word_coverage:
+        grounding = ground_of(question, bound, evidence, options.scorer)
+    else:
+        grounding = await asyncio.to_thread(ground_of, question, bound, evidence, options.scorer)
     excerpted: Fallback = "none" if draft.supported else "partial"
     fallback = fallback_of(grounding) if draft.supported is None else excerpted
     answered = Answered(

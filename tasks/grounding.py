@@ -105,7 +105,7 @@ class _Reading(NamedTuple):
     languages: frozenset[Script | Literal["english"]]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4_096)  # a question reads some sixty passages
 def _read(text: str) -> _Reading:
     words = WORD.findall(fold(text))
     distinct = set(words)

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from prompts.choose import Choose
-from prompts.engine.calls import fitting
 from prompts.route import Route
 from prompts.text.evidence import Evidence
 from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import Mode, ModeDecision, QuestionType, RouteDecision, StructureType
 from storage.graph import ReportSizes
 from tasks.step import BRIEF, step
+
+FIRST_UNITS = 12  # of the best passages tell whether they are rows
 
 
 def question_type(ask: ParsedQuestion) -> QuestionType:
@@ -26,16 +27,16 @@ def question_type(ask: ParsedQuestion) -> QuestionType:
 
 
 def core_content(pool: Sequence[Evidence]) -> list[str]:
-    """Titles of the documents, or their first sentences where they have none."""
+    """Titles of the documents, or their first sentences where they have none; the first piece of each speaks."""
     first: dict[str, str] = {}
     for piece in pool:
         first.setdefault(piece.document, piece.title or piece.text)
     return list(first.values())
 
 
-def is_tabular(pool: Sequence[Evidence]) -> bool:
-    """Whether there are rows among the best passages."""
-    return any(piece.cells for piece in pool[:12])
+def is_tabular(first: Sequence[Evidence]) -> bool:
+    """Whether there are rows among the first pieces of the best passages."""
+    return any(piece.cells for piece in first)
 
 
 def by_plan(route: RouteDecision) -> RouteDecision:
@@ -54,8 +55,7 @@ async def choose_structure(
     """
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
-    shown = fitting(core, router.policy.limits.rate)
-    routed = await router.run(ask, shown, tabular)
+    routed = await router.run(ask, core, tabular)
     return RouteDecision(
         type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )
@@ -81,7 +81,7 @@ async def choose(
     """
     if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
         return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
-    scope = await chooser.run(ask, fitting(titles, chooser.policy.limits.rate))
+    scope = await chooser.run(ask, titles)
     mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
     if scope.about == "whole" and sizes.reports:
         mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"

@@ -15,7 +15,7 @@ from prompts.structurize import NOT_FOUND, Built, Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
 from tasks.answer import Note
-from tasks.sources import Source, number_of
+from tasks.sources import Lazily, Source, number_of
 from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
@@ -32,8 +32,8 @@ class Structured:
     """
 
     type: StructureType
-    elements: tuple[Evidence, ...]
-    descriptions: tuple[str, ...]
+    elements: Sequence[Evidence]
+    descriptions: Sequence[str]
     pool: Sequence[Evidence]
     built: tuple[Built, ...] = ()
     by_model: bool = False
@@ -44,26 +44,39 @@ async def structurize(pool: Sequence[Evidence], question: str, builder: Structur
     """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks.
 
     Without a model a document has what its text is written in, or nothing."""
-    by_document: dict[str, list[Evidence]] = {}
-    for piece in pool:
-        by_document.setdefault(piece.document, []).append(piece)
     structure = builder.structure
-    by_rules = builder.is_offline or structure == "chunk"
+    if structure == "chunk":
+        plain = Lazily(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
+        elements = Lazily(lambda: (element for document in plain for element in document.elements))
+        return Structured("chunk", elements, Lazily(lambda: (document.description for document in plain)), pool)
+    by_rules, by_document = builder.is_offline, _by_document(pool)
     built: dict[str, Built] = {}
     left: list[list[Evidence]] = []
     for document, pieces in by_document.items():
-        written = as_written(structure, pieces)
-        if by_rules or (written and builder.spares(EXACT)):
-            built[document] = built_of(structure, document, pieces[0].title, written, "")
+        written = _written(structure, document, pieces)
+        if by_rules or (written.elements and builder.spares(EXACT)):
+            built[document] = written
         else:
             left.append([piece for piece in pieces if piece.attribute != "step"])
     built |= await _by_model(left, question, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
-    elements = tuple(element for document in ordered for element in document.elements)
+    found = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)
-    if not elements and structure != "chunk":
+    if not found:
         return Structured("chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered)
-    return Structured(structure, elements, descriptions, pool, ordered, by_model=not by_rules)
+    return Structured(structure, found, descriptions, pool, ordered, by_model=not by_rules)
+
+
+def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]) -> Built:
+    """What a document's text is written in, as its structure."""
+    return built_of(structure, document, pieces[0].title, as_written(structure, pieces), "")
+
+
+def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
+    by_document: dict[str, list[Evidence]] = {}
+    for piece in pool:
+        by_document.setdefault(piece.document, []).append(piece)
+    return by_document
 
 
 async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:

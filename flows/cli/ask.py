@@ -20,7 +20,6 @@ from flows.usage import error_of, in_short, source_line
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Retrieval
 from storage.errors import TrellisError, UsageError
-from storage.filters import check_filter
 from tasks.retrieve.pages import FolderRetriever
 from tasks.rewrite import turns
 
@@ -71,6 +70,8 @@ def _wanted(options: Namespace) -> AskOptions:
     if options.question is not None:
         check_question(options.question)
     if options.where is not None:
+        from storage.filters import check_filter
+
         check_filter(options.where)
     return AskOptions(
         mode=options.mode, structure=getattr(options, "structure", None), k=options.k, level=options.level,

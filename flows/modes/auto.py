@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from flows.modes.traversal import is_imported, walk
 from flows.question import PassageSearch, Question, Resources, Response
-from flows.session import SAMPLE, GraphReader, ReportReader
+from flows.session import GraphReader, ReportReader
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
@@ -51,8 +51,9 @@ async def choose_mode(
     """
     if question.options.structure is not None or question.options.documents is not None:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
-    titles = list(dict.fromkeys(chunk.title for chunk in question.index.chunks[:SAMPLE] if chunk.title))
-    return await choose(question.parsed, titles, await _walk(question, search, graph), reports.sizes, Choose(models))
+    return await choose(
+        question.parsed, search.session.titles, await _walk(question, search, graph), reports.sizes, Choose(models)
+    )
 
 
 async def _walk(question: Question, search: PassageSearch, graph: GraphReader) -> str | None:

@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import exp, sqrt
 from pathlib import Path
@@ -50,12 +50,10 @@ class LinearClassifier:
 
     def classify(self, question: ParsedQuestion, extra: Mapping[str, float] | None = None) -> list[LabelVerdict]:
         """All labels, the likeliest first; equal ones by name. `extra` is added to the scores of labels."""
-        known = [feature for feature in sorted(features(question)) if feature in self.weights]
+        known = [self.weights[feature] for feature in sorted(features(question)) if feature in self.weights]
         share = 1 / sqrt(max(len(known), 1))
-        scores = [
-            share * sum(self.weights[feature][place] for feature in known) + (extra or {}).get(label, 0.0)
-            for place, label in enumerate(self.labels)
-        ]
+        sums = map(sum, zip(*known, strict=True)) if known else [0.0] * len(self.labels)
+        scores = [share * total + (extra or {}).get(label, 0.0) for label, total in zip(self.labels, sums, strict=True)]
         odds = [exp(score - max(scores)) for score in scores]
         verdicts = [LabelVerdict(label, odd / sum(odds)) for label, odd in zip(self.labels, odds, strict=True)]
         return sorted(verdicts, key=lambda verdict: (-verdict.probability, verdict.label))
@@ -85,14 +83,15 @@ def classifier_of(program: Mapping[str, Any]) -> LinearClassifier:
     return LinearClassifier(labels, weights)
 
 
-def features(question: ParsedQuestion) -> set[str]:
-    """What a question shows. English: words and pairs, patterns of function words, pieces of words; Chinese: one to
-    three characters; both: its form, and how many links ("of", "whose", 的) it holds."""
+@lru_cache(256)
+def features(question: ParsedQuestion) -> frozenset[str]:
+    """What a question shows; kept, since two steps ask. English: words and pairs, patterns of function words, pieces of
+    words; Chinese: one to three characters; both: its form, and how many links ("of", "whose", 的) it holds."""
     result = set(_chinese(question.text) if question.chinese else _english(question.text))
     language = "zh" if question.chinese else "en"
     links = question.text.count("的") if question.chinese else len(_LINK.findall(question.text))
     result |= {f"({language} links {number})" for number in range(1, min(links, _MOST_COUNTED) + 1)}
-    return result | {f"({language})", f"({language} form {question.form})"}
+    return frozenset(result | {f"({language})", f"({language} form {question.form})"})
 
 
 def _chinese(text: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from storage.records import Chunk
 
 K1 = 1.2
 B = 0.75
+_LAST_READ = 1_024  # texts
 
 Scores = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ class Lexicon:
         norm = K1 * (1 - B + B * lengths[weights.indices] / max(lengths.mean() if self.size else 1.0, 1e-9))
         weights.data = np.repeat(self.idf, held) * weights.data * (K1 + 1) / (weights.data + norm)
         self.matrix = weights
+        self._last_terms = lru_cache(_LAST_READ)(self._terms_of)
 
     def idf_of(self, term: str) -> float:
         """How rare a term is; a term that occurs nowhere is the rarest."""
@@ -78,7 +80,10 @@ class Lexicon:
 
     def terms_of(self, question: str) -> list[str]:
         """The terms of a question, stemmed as the chunks of its language are; for one that no chunk holds, what it may
-        be a misspelling of."""
+        be a misspelling of. Those of the last texts are kept: several steps of one question ask for them."""
+        return list(self._last_terms(question))
+
+    def _terms_of(self, question: str) -> list[str]:
         wanted = language_among(question, self.languages).content_terms(question)
         return [alike(term, self._begun.get(term[0], ())) if self._may_be_misspelt(term) else term for term in wanted]
 

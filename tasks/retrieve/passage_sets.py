@@ -70,29 +70,34 @@ def cues(
     return np.maximum(shares, shares.T)
 
 
+def entries_of(matrix: sparse.spmatrix, rows: Collection[int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The entries of these rows (columns of a csc matrix): where each stands in its row, and in which of them."""
+    entries = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in rows]
+    return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(np.arange(len(entries)), [*map(len, entries)])
+
+
 class Bridges:
     """What every chunk names and is about; immutable, so safe to share between threads."""
 
     def __init__(self, mentions: sparse.csr_matrix, about: Sequence[tuple[int, ...]]) -> None:
         """For each chunk the entities that it names, a row of `mentions`, and those that it is about, by index."""
         self.about = tuple(about)
-        chunks, entities = mentions.shape
+        chunks = len(about)
         self._mentions = (mentions > 0).astype(np.float64)
-        ends = np.array([(row, column) for row, columns in enumerate(about) for column in columns], np.int64)
-        rows, columns = ends.reshape(-1, 2).T
-        self._about = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=mentions.shape)
-        counts = np.bincount(self._mentions.indices, minlength=entities).astype(np.float64)
+        self._holders = self._mentions.tocsc()
+        counts = np.diff(self._holders.indptr)
         self._rarity = np.log1p((chunks - counts + 0.5) / (counts + 0.5)) / np.log1p((chunks + 0.5) / 0.5)
         self._width = np.sqrt(np.maximum(np.diff(self._mentions.indptr), 1))
 
     def further(self, first: Sequence[int], linked: Collection[int]) -> Scores:
         """For every chunk how much it shares with the first ones (the earlier, the more), ≥ 0; rare entities count
         most, and those in `linked` do not: they led to the first ones."""
-        start = np.zeros(len(self.about))
-        start[list(first)] = 1 / np.arange(1, len(first) + 1)
-        reached = (self._mentions.T @ start) * self._rarity**2
-        reached[list(linked)] = 0.0
-        scores: Scores = np.asarray(self._mentions @ reached) / self._width
+        named, of = entries_of(self._mentions, first)
+        entities, which = np.unique(named, return_inverse=True)
+        reached = np.bincount(which, 1 / (1 + of)) * self._rarity[entities] ** 2
+        reached[np.isin(entities, list(linked))] = 0.0
+        holding, by = entries_of(self._holders, entities)
+        scores: Scores = np.bincount(holding, reached[by], len(self.about)) / self._width
         return scores
 
     def ties(self, pool: Sequence[int], linked: Collection[int]) -> tuple[Flags, Scores]:
@@ -101,14 +106,21 @@ class Bridges:
         First whether chunk i names what chunk j is about; then how rare the rarest entity is that both name, 0 to 1
         (those that the question names, `linked`, do not count).
         """
-        rows, about = self._mentions[list(pool)], self._about[list(pool)]
-        same = (about @ about.T).toarray() > 0
-        mentions = ((rows @ about.T).toarray() > 0) & ~same
-        named, times = np.unique(rows.indices, return_counts=True)
-        both = np.setdiff1d(named[times > 1], list(linked))  # what one of them alone names ties nothing
-        rarity = rows[:, both].toarray() * self._rarity[both]
-        shared = np.stack([np.minimum(rarity, row).max(axis=1, initial=0.0) for row in rarity])
-        return mentions, np.where(same, 0.0, shared)
+        (named, at), own = entries_of(self._mentions, pool), [self.about[chunk] for chunk in pool]
+        subjects = [entity for about in own for entity in about]
+        entities, which = np.unique(np.append(named, np.array(subjects, np.int32)), return_inverse=True)
+        names, about = np.zeros((2, len(pool), len(entities)), bool)
+        names[at, which[: len(at)]] = True
+        of = np.repeat(np.arange(len(pool)), [*map(len, own)])
+        about[of, which[len(at) :]] = True
+        same, mentions = np.zeros((2, len(pool), len(pool)), bool)
+        for place, entity in zip(of, which[len(at) :], strict=True):
+            same[:, place] |= about[:, entity]
+            mentions[:, place] |= names[:, entity]
+        both = (names.sum(axis=0) > 1) & ~np.isin(entities, list(linked))  # what one alone names ties nothing
+        rarity = names[:, both] * self._rarity[entities[both]]
+        shared = np.minimum(rarity[:, None], rarity[None]).max(axis=2, initial=0.0)
+        return mentions & ~same, np.where(same, 0.0, shared)
 
 
 CHOSEN = 10

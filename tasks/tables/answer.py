@@ -66,7 +66,7 @@ async def answer_from_tables(question: str, documents: Sequence[Document], plann
     A plan that does not fit the tables gives a result without cells, whose `plan` says why.
     """
     # New documents take CPU: other questions go on meanwhile.
-    tables = await asyncio.to_thread(relations_of, documents)
+    tables = await asyncio.to_thread(relations_of, documents) if documents else []
     plan = await planner.run(question, [table.view for table in tables]) if tables else None
     if plan is None:
         return None

@@ -55,7 +55,7 @@ def fit(
     return LinearClassifier(tuple(labels), rows)
 
 
-def _matrix(shown: Sequence[set[str]], names: Sequence[str]) -> csr_matrix:
+def _matrix(shown: Sequence[frozenset[str]], names: Sequence[str]) -> csr_matrix:
     place = {name: number for number, name in enumerate(names)}
     known = [sorted(place[feature] for feature in own if feature in place) for own in shown]
     starts = np.cumsum([0, *map(len, known)])
