@@ -14,8 +14,11 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. The ends of such links (`END`) come first, then,
-where one fact is asked of something named, what holds the words beside the question word, then the best. Nothing is
-written: an excerpt is a span.
+where one fact is asked of something named, what holds the words beside the question word, then the best.
+
+What is shown of a text that is laid out is a piece with the section around it, as on a search page of documents: what
+follows under its heading, then what precedes, whole units in room for `BEST` characters, of further excerpts for
+`OTHERS`. Running text is quoted by sentences. Nothing is written: an excerpt is a span.
 """
 
 import re

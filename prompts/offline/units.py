@@ -16,6 +16,7 @@ LONGEST = 700  # characters of a list item whose sentences are one unit
 _COLON = re.compile(r"[:：][*_`]*$")
 _RULE = re.compile(r"[\s|:+=_*-]+$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
+_CLOSING = re.compile(r"\n[ \t]*```")
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _HEADING = re.compile(r"[\s#*_]+|[\s#*_]+$")
 
@@ -121,4 +122,6 @@ def section_around(
         last += 1
     while reads_on(first - 1, quotes[first - 1].start, quotes[last].end):
         first -= 1
-    return quotes[first].start, quotes[last].end
+    start, end = quotes[first].start, quotes[last].end
+    fence = _CLOSING.match(text, end) if text.count("```", start, end) % 2 else None
+    return start, fence.end() if fence else end
