@@ -291,51 +291,52 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     return named and enough and asked.kind not in OPEN and (piece.fits or not asked.kind)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Quote:
     """A stretch of a passage that is shown, and the pieces that it was chosen for, the best first."""
 
     passage: OfferedPassage
     start: int
     end: int
-    pieces: list[_Piece]
+    pieces: tuple[_Piece, ...]
 
     def holds(self, piece: _Piece) -> bool:
         """Whether it shows what a piece says; passages of one document share sentences."""
         within = self.passage == piece.passage and piece.unit.start < self.end and self.start < piece.unit.end
         return within or _text(piece) in self.passage.text[self.start : self.end]
 
-    def joins(self, piece: _Piece) -> bool:
-        """Whether a piece stands right beside it, in the same paragraph or list."""
-        unit = piece.unit
-        between = self.passage.text[min(self.end, unit.end) : max(self.start, unit.start)]
-        paragraphs = "\n\n" in between and unit.kind == self.pieces[0].unit.kind == "plain"
-        return self.passage == piece.passage and not paragraphs and not between.strip()
+    def touches(self, passage: OfferedPassage, start: int, end: int) -> bool:
+        """Whether nothing but blanks stands between it and a span of a passage."""
+        return self.passage == passage and not passage.text[min(self.end, end) : max(self.start, start)].strip()
 
 
 def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Quote]:
-    """The best piece, then what adds most to it while there is room; each with the section around it."""
+    """The best piece, then what adds most to it while there is room, each with the section around it.
+
+    What follows on a quote joins it, and is no further one.
+    """
     rest, shown, used = list(pieces), frozenset[str](), 0
     quotes: list[_Quote] = []
     while rest:
         chosen = [piece for quote in quotes for piece in quote.pieces]
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
-        text, unit = best.passage.text, best.unit
-        left = (ROOM if is_laid_out(text, unit) else SENTENCES) - used
-        beside = next((quote for quote in quotes if quote.joins(best)), None)
-        if quotes and (unit.end - unit.start > left or (len(quotes) == MOST and beside is None)):
+        passage, start, end = best.passage, best.unit.start, best.unit.end
+        left = (ROOM if is_laid_out(passage.text, best.unit) else SENTENCES) - used
+        beside = any(quote.touches(passage, start, end) for quote in quotes)
+        if quotes and (end - start > left or (len(quotes) == MOST and not beside)):
             continue
-        if beside is None:
-            taken = [(quote.start, quote.end) for quote in quotes if quote.passage == best.passage]
+        if not beside:
+            taken = [(quote.start, quote.end) for quote in quotes if quote.passage == passage]
             room = min(OTHERS if quotes else BEST, left)
-            span = section_around(text, quotables(text, asked.language), best.place, room, taken)
-            quotes.append(_Quote(best.passage, *span, [best]))
-            used += span[1] - span[0]
-        else:
-            beside.start, beside.end = min(beside.start, unit.start), max(beside.end, unit.end)
-            beside.pieces.append(best)
-            used += unit.end - unit.start
+            start, end = section_around(passage.text, quotables(passage.text, asked.language), best.place, room, taken)
+        used += end - start
+        joined = [quote for quote in quotes if quote.touches(passage, start, end)]
+        together = (*(piece for quote in joined for piece in quote.pieces), best)
+        start, end = min([start, *(quote.start for quote in joined)]), max([end, *(quote.end for quote in joined)])
+        place = quotes.index(joined[0]) if joined else len(quotes)
+        quotes.insert(place, _Quote(passage, start, end, together))
+        quotes = [quote for quote in quotes if quote not in joined]
         shown = shown | best.held | best.above
         rest = [piece for piece in rest if not any(quote.holds(piece) for quote in quotes)]
     return quotes
