@@ -14,8 +14,11 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. The ends of such links (`END`) come first, then,
-where one fact is asked of something named, what holds the words beside the question word, then the best. Nothing is
-written: an excerpt is a span.
+where one fact is asked of something named, what holds the words beside the question word, then the best.
+
+What is shown of a text that is laid out is a piece with the section around it, as on a search page of documents: what
+follows under its heading, then what precedes, whole units in room for `BEST` characters, of further excerpts for
+`OTHERS`. Running text is quoted by sentences. Nothing is written: an excerpt is a span.
 """
 
 import re
@@ -26,7 +29,7 @@ from itertools import pairwise
 from typing import Literal
 
 from prompts.offline.asked_terms import AskedTerms, Rarity, asked_of
-from prompts.offline.units import Quotable, quotables
+from prompts.offline.units import Quotable, is_laid_out, quotables, section_around
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.words import HAN_RUN, STEMMERS, WORD, fold, fold_name, is_han, simplified, stopwords
 
@@ -42,8 +45,9 @@ LENGTH = 0.05, 0.0  # Latin script, Chinese
 POINTS = 0.5  # what counts of a piece that says little more than where to read on
 _LINK = r"\[[^\]]*\]\([^)]*\)"
 _LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*\|?\s*$")
-# Excerpts, the characters that they have together, and how many of these only lines of lists, tables and code may take.
-MOST, ROOM, LINES = 3, 1000, 300
+# Excerpts, and the characters that they have together: in text that is laid out, of which the section around the best
+# piece may take so many, that around another one so many; in running text, which is quoted by sentences.
+MOST, ROOM, BEST, OTHERS, SENTENCES = 3, 1300, 700, 300, 700
 SHORT = 200  # characters: of a longer piece the best stretch is marked
 SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
 OPEN = frozenset(
@@ -153,7 +157,7 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
             above -= held[place]
             beside = (before | after) - held[place] - above
             news = 1.0 if unit.leads else min(1.0, (len(unit.terms - wanted) + 1) / NEWS)
-            news *= POINTS if _points_on(passage.text[slice(*unit.whole)] if unit.leads else text) else 1.0
+            news *= POINTS if _points_on(text) else 1.0
             pieces.append(_Piece(passage, place, unit, held[place], above, beside, asked.fits(text), news))
     return pieces
 
@@ -200,18 +204,16 @@ def best_excerpts(
         nearest = max(piece.meaning for piece in pieces)
         if not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR:
             return ExcerptAnswer((), "abstained", language.label)
-    chosen = _chosen(asked, pieces)
+    quotes = _chosen(asked, pieces)
+    chosen = [piece for quote in quotes for piece in quote.pieces]
     support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
     fact = bool(asked.names) and asked.kind not in OPEN
-    first = sorted(chosen, key=lambda piece: -fact * asked.near(piece.unit.terms) - END * _linked(piece, chosen))
-    runs: list[list[_Piece]] = []
-    for piece in sorted(chosen, key=_place):
-        if runs and _adjoins(asked, runs[-1][-1], piece):
-            runs[-1].append(piece)
-        else:
-            runs.append([piece])
-    runs.sort(key=lambda run: min(map(first.index, run)))
-    excerpts = tuple(_excerpt(asked, run, min(run, key=first.index)) for run in runs)
+
+    def comes_first(piece: _Piece) -> float:
+        return fact * asked.near(piece.unit.terms) + END * _linked(piece, chosen)
+
+    quotes.sort(key=lambda quote: -max(map(comes_first, quote.pieces)))
+    excerpts = tuple(_excerpt(asked, quote, max(quote.pieces, key=comes_first)) for quote in quotes)
     return ExcerptAnswer(excerpts, support, language.label)
 
 
@@ -289,23 +291,55 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     return named and enough and asked.kind not in OPEN and (piece.fits or not asked.kind)
 
 
-def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Piece]:
-    """The best piece, then what adds most to it while there is room; what follows on a chosen piece is no further
-    quote."""
-    rest, shown, room, quotes = list(pieces), frozenset[str](), ROOM, 0
-    chosen: list[_Piece] = []
+@dataclass(frozen=True, slots=True, eq=False)
+class _Quote:
+    """A stretch of a passage that is shown, and the pieces that it was chosen for, the best first."""
+
+    passage: OfferedPassage
+    start: int
+    end: int
+    pieces: tuple[_Piece, ...]
+
+    def holds(self, piece: _Piece) -> bool:
+        """Whether it shows what a piece says; passages of one document share sentences."""
+        within = self.passage == piece.passage and piece.unit.start < self.end and self.start < piece.unit.end
+        return within or _text(piece) in self.passage.text[self.start : self.end]
+
+    def touches(self, passage: OfferedPassage, start: int, end: int) -> bool:
+        """Whether nothing but blanks stands between it and a span of a passage."""
+        return self.passage == passage and not passage.text[min(self.end, end) : max(self.start, start)].strip()
+
+
+def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Quote]:
+    """The best piece, then what adds most to it while there is room, each with the section around it.
+
+    What follows on a quote joins it, and is no further one.
+    """
+    rest, shown, used = list(pieces), frozenset[str](), 0
+    quotes: list[_Quote] = []
     while rest:
+        chosen = [piece for quote in quotes for piece in quote.pieces]
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
-        start, end = _span(asked, best)
-        joins = _joins(asked, best, chosen)
-        if chosen and (end - start > room - LINES * (best.unit.kind == "plain") or (quotes == MOST and not joins)):
+        passage, start, end = best.passage, best.unit.start, best.unit.end
+        left = (ROOM if is_laid_out(passage.text, best.unit) else SENTENCES) - used
+        beside = any(quote.touches(passage, start, end) for quote in quotes)
+        if quotes and (end - start > left or (len(quotes) == MOST and not beside)):
             continue
-        chosen.append(best)
-        quotes += not joins
-        shown, room = shown | best.held | best.above, room - (end - start)
-        rest = [piece for piece in rest if not _repeats(piece, best, asked)]
-    return chosen
+        if not beside:
+            taken = [(quote.start, quote.end) for quote in quotes if quote.passage == passage]
+            room = min(OTHERS if quotes else BEST, left)
+            start, end = section_around(passage.text, quotables(passage.text, asked.language), best.place, room, taken)
+        used += end - start
+        joined = [quote for quote in quotes if quote.touches(passage, start, end)]
+        together = (*(piece for quote in joined for piece in quote.pieces), best)
+        start, end = min([start, *(quote.start for quote in joined)]), max([end, *(quote.end for quote in joined)])
+        place = quotes.index(joined[0]) if joined else len(quotes)
+        quotes.insert(place, _Quote(passage, start, end, together))
+        quotes = [quote for quote in quotes if quote not in joined]
+        shown = shown | best.held | best.above
+        rest = [piece for piece in rest if not any(quote.holds(piece) for quote in quotes)]
+    return quotes
 
 
 def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
@@ -316,56 +350,21 @@ def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     )
 
 
-def _joins(asked: AskedTerms, piece: _Piece, chosen: Sequence[_Piece]) -> bool:
-    """Whether nothing but blanks stands between a piece and one that is chosen."""
-    return any(_adjoins(asked, *sorted((piece, other), key=_place)) for other in chosen)
-
-
-def _adjoins(asked: AskedTerms, piece: _Piece, after: _Piece) -> bool:
-    between = piece.passage.text[_span(asked, piece)[1] : _span(asked, after)[0]]
-    paragraphs = "\n\n" in between and piece.unit.kind == after.unit.kind == "plain"
-    return piece.passage == after.passage and not paragraphs and not between.strip()
-
-
-def _place(piece: _Piece) -> tuple[int, int]:
-    return piece.passage.number, piece.unit.start
-
-
-def _repeats(piece: _Piece, best: _Piece, asked: AskedTerms) -> bool:
-    """Whether a piece is in what is chosen already; passages of one document share sentences."""
-    start, end = _span(asked, best)
-    first, last = _span(asked, piece)
-    within = piece.passage.number == best.passage.number and first < end and start < last
-    return within or _text(piece) == _text(best)
-
-
 def _text(piece: _Piece) -> str:
     return piece.passage.text[piece.unit.start : piece.unit.end]
 
 
-def _span(asked: AskedTerms, piece: _Piece) -> tuple[int, int]:
-    unit = piece.unit
-    belongs = unit.leads or asked.kind == "steps" or (asked.kind == "list" and unit.kind == "plain")
-    if belongs:
-        return unit.whole
-    return unit.around if asked.kind == "list" else (unit.start, unit.end)
-
-
-def _excerpt(asked: AskedTerms, run: Sequence[_Piece], best: _Piece) -> Excerpt:
-    """The pieces of a run as one excerpt; its best stretch is that of the best of them."""
-    start, end = _span(asked, run[0])[0], _span(asked, run[-1])[1]
-    passage, unit = best.passage, run[0].unit
-    told = stretch(asked, passage.text, *_told(best.unit, *_span(asked, best)))
-    header = unit.header if unit.header and start > unit.header[0] else None
+def _excerpt(asked: AskedTerms, quote: _Quote, best: _Piece) -> Excerpt:
+    """A quote as an excerpt; its best stretch is that of the best of its pieces."""
+    passage, unit = quote.passage, best.unit
+    opening = next(u for u in quotables(passage.text, asked.language) if u.start >= quote.start)
+    header = opening.header if opening.header and quote.start > opening.header[0] else None
     return Excerpt(
-        number=passage.number, start=start, end=end, text=passage.text[start:end],
-        heading=unit.heading or passage.heading, best=told,
+        number=passage.number, start=quote.start, end=quote.end, text=passage.text[quote.start : quote.end],
+        heading=unit.heading or passage.heading,
+        best=stretch(asked, passage.text, unit.start, unit.end),
         header=header, header_text=passage.text[slice(*header)] if header else "",
     )  # fmt: skip
-
-
-def _told(unit: Quotable, start: int, end: int) -> tuple[int, int]:
-    return (start, end) if end - start <= SHORT or (start, end) == unit.whole else (unit.start, unit.end)
 
 
 _BREAK = re.compile(r"(?<=[,;:)])\s|(?<=[，；：、）])|\s(?=[–(])|\n")

@@ -1,7 +1,7 @@
-"""Quotable units of a passage: sentences, list items, table rows and lines of code, each with what belongs to it.
+"""Quotable units of a passage: sentences, list items, table rows and lines of code, and what each is read with.
 
-A line that ends in a colon has the list, table or code under it; a numbered step has the steps around it; a row has the
-row that names its columns. Nothing is changed in the text: a unit is a span of it.
+A row has the row that names its columns; in a text that is laid out in lines a unit has the rest of its section.
+Nothing is changed in the text: a unit is a span of it.
 """
 
 import re
@@ -12,12 +12,11 @@ from functools import lru_cache
 from prompts.text.languages import ENGLISH, Language
 from prompts.text.segment import Unit, UnitKind, units
 
-LONGEST = 700  # characters of a list, of steps or of a block of code that are quoted together
-BLOCK = 700  # characters of a list, table or block of code that are quoted together where a list is asked for
+LONGEST = 700  # characters of a list item whose sentences are one unit
 _COLON = re.compile(r"[:：][*_`]*$")
 _RULE = re.compile(r"[\s|:+=_*-]+$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_STEP = re.compile(r"\(?\d{1,3}[.)、．]|[（(]?[一二三四五六七八九十]{1,3}[）)、]")
+_CLOSING = re.compile(r"\n[ \t]*```")
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _HEADING = re.compile(r"[\s#*_]+|[\s#*_]+$")
 
@@ -26,9 +25,8 @@ _HEADING = re.compile(r"[\s#*_]+|[\s#*_]+$")
 class Quotable:
     """A piece of a passage that can stand on its own: `text[start:end]`.
 
-    `whole` is the span of what it belongs to, itself included: the list under its colon, or the steps around it;
-    `around` that of its list, table or code, or as much of it as is quoted together.
-    `header` is the row that names a row's columns; `heading` the line above it, or "" where the passage holds none.
+    `header` is the row that names a row's columns; `heading` the line above it, or "" where the passage holds none;
+    `leads` says that it ends in a colon.
     """
 
     start: int
@@ -36,8 +34,6 @@ class Quotable:
     kind: UnitKind
     heading: str
     terms: frozenset[str]
-    whole: tuple[int, int]
-    around: tuple[int, int]
     header: tuple[int, int] | None = None
     leads: bool = False
 
@@ -66,7 +62,6 @@ def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
             continue
         if piece.kind == "code" and (_FENCE.match(line) or not any(map(str.isalnum, line))):
             continue
-        whole, leads = _whole(text, pieces, place)
         quotes.append(
             Quotable(
                 piece.start,
@@ -74,10 +69,8 @@ def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
                 piece.kind,
                 heading,
                 frozenset(language.terms(line.replace("_", " "))),
-                whole,
-                _around(text, pieces, place),
                 header,
-                leads,
+                piece.kind in ("plain", "item") and _COLON.search(line) is not None,
             )
         )
     return tuple(quotes)
@@ -100,62 +93,35 @@ def _pieces(text: str) -> list[Unit]:
     return pieces
 
 
-def _whole(text: str, pieces: Sequence[Unit], place: int) -> tuple[tuple[int, int], bool]:
-    """What a piece belongs to, and whether it leads a list."""
-    piece = pieces[place]
-    leads = piece.kind in ("plain", "item") and _COLON.search(text, piece.start, piece.end) is not None
-    if leads or piece.kind == "plain":
-        under = [p for p in _under(pieces, place) if p.end - piece.start <= LONGEST]
-        return ((piece.start, under[-1].end), leads) if under else ((piece.start, piece.end), False)
-    if piece.kind == "code" or (piece.kind == "item" and _STEP.match(text, piece.start, piece.end)):
-        return _run(text, pieces, place), False
-    return (piece.start, piece.end), False
+def is_laid_out(text: str, unit: Quotable) -> bool:
+    """Whether a unit belongs to a section of a text in lines; a row that names its columns itself stands alone."""
+    return bool(unit.heading or "\n" in text.strip()) and (unit.kind != "row" or unit.header is not None)
 
 
-def _around(text: str, pieces: Sequence[Unit], place: int) -> tuple[int, int]:
-    """The list, table or code that a piece stands in, with the line that leads it; of a long one what is around it."""
-    piece, first, last = pieces[place], place, place
-    if piece.kind == "plain":
-        return piece.start, piece.end
+def section_around(
+    text: str, quotes: Sequence[Quotable], place: int, room: int, taken: Sequence[tuple[int, int]] = ()
+) -> tuple[int, int]:
+    """What a unit is read with: the units of its section after it, then those before it, while they fit in `room`.
 
-    def belongs(other: Unit) -> bool:
-        return other.kind == piece.kind and not _FENCE.match(text, other.start, other.end)
+    `taken` are spans that it must not touch. What is not laid out stays alone.
+    """
+    unit = quotes[place]
+    if not is_laid_out(text, unit):
+        return unit.start, unit.end
 
-    while first > 0 and belongs(pieces[first - 1]) and piece.end - pieces[first - 1].start <= BLOCK:
-        first -= 1
-    while last + 1 < len(pieces) and belongs(pieces[last + 1]):
-        if pieces[last + 1].end - pieces[first].start > BLOCK:
-            break
-        last += 1
-    lead = pieces[first - 1] if first else piece
-    leads = lead.kind == "plain" and _COLON.search(text, lead.start, lead.end)
-    return lead.start if leads else pieces[first].start, pieces[last].end
-
-
-def _under(pieces: Sequence[Unit], place: int) -> Sequence[Unit]:
-    """The list, table or code right under a line."""
-    end = place + 1
-    while (
-        end < len(pieces)
-        and pieces[end].kind == pieces[place + 1].kind
-        and pieces[end].kind not in ("plain", "heading")
-    ):
-        end += 1
-    return pieces[place + 1 : end]
-
-
-def _run(text: str, pieces: Sequence[Unit], place: int) -> tuple[int, int]:
-    """The steps, or the lines of code, around a piece: as many as may be quoted together, those after it first."""
-    kind = pieces[place].kind
-
-    def belongs(other: Unit) -> bool:
-        return other.kind == kind and not _FENCE.match(text, other.start, other.end)
+    def reads_on(other: int, start: int, end: int) -> bool:
+        return (
+            0 <= other < len(quotes)
+            and quotes[other].heading == unit.heading
+            and end - start <= room
+            and not any(start < last and first < end for first, last in taken)
+        )
 
     first = last = place
-    while last + 1 < len(pieces) and belongs(pieces[last + 1]):
-        if pieces[last + 1].end - pieces[first].start > LONGEST:
-            break
+    while reads_on(last + 1, unit.start, quotes[min(last + 1, len(quotes) - 1)].end):
         last += 1
-    while first > 0 and belongs(pieces[first - 1]) and pieces[last].end - pieces[first - 1].start <= LONGEST:
+    while reads_on(first - 1, quotes[first - 1].start, quotes[last].end):
         first -= 1
-    return pieces[first].start, pieces[last].end
+    start, end = quotes[first].start, quotes[last].end
+    fence = _CLOSING.match(text, end) if text.count("```", start, end) % 2 else None
+    return start, fence.end() if fence else end

@@ -1,14 +1,15 @@
 """Without a model: the best excerpts, and the parts of a question."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.offline.answer import ExcerptAnswer, OfferedPassage, Similarity, best_excerpts, shown
+from prompts.offline.answer import BEST, ExcerptAnswer, OfferedPassage, Similarity, best_excerpts, shown
 from prompts.offline.parts import parts_in
-from prompts.offline.units import LONGEST, quotables
+from prompts.offline.units import quotables, section_around
 from prompts.text.words import terms
 
 HARBOUR = """# Harbour rules
@@ -77,26 +78,79 @@ def test_an_excerpt_is_a_whole_unit_under_its_heading(
     question: str, text: str, start: str, end: str, heading: str
 ) -> None:
     best = ask(question, text).excerpts[0]
-    assert text.index(start) in {best.start, best.best[0]}
-    assert text.index(end) + len(end) in {best.end, best.best[1]}
+    wanted = text[text.index(start) : text.index(end) + len(end)]
+    assert wanted in best.text
+    assert text[slice(*best.best)] in wanted
     assert best.heading == heading
     assert text[best.start : best.end] == best.text
 
 
+def test_running_text_is_quoted_by_sentences() -> None:
+    best = ask("How old was the oldest ringed heron?", RUNNING).excerpts[0]
+    assert best.text.endswith("The oldest ringed heron reached 37 years in Denmark.")
+    assert len(best.text) < 120
+
+
 def test_a_table_row_comes_with_the_row_that_names_its_columns() -> None:
-    answer = ask("Which price has the south pier?", HARBOUR)
+    berths = "".join(f"| berth {number} | {number} m | {number} crowns |\n" for number in range(60))
+    text = f"# Prices\n\n| berth | length | price |\n| --- | --- | --- |\n{berths}| south pier | 20 m | 31 |\n"
+    answer = ask("Which price has the south pier?", text)
     best = answer.excerpts[0]
     assert best.header is not None
-    assert HARBOUR[slice(*best.header)] == best.header_text == "| berth | length | price |"
-    rows = "> | north pier | 12 m | 14 |\n> | south pier | 20 m | 31 |"
-    assert f"> | berth | length | price |\n> | --- | --- | --- |\n{rows}" in shown(answer).text
+    assert text[slice(*best.header)] == best.header_text == "| berth | length | price |"
+    assert "> | berth | length | price |\n> | --- | --- | --- |\n> | berth " in shown(answer).text
+    assert "> | south pier | 20 m | 31 |" in shown(answer).text
 
 
 def test_a_long_list_is_quoted_up_to_a_bound() -> None:
     text = "What a keeper needs:\n" + "\n".join(f"- item number {number} of the long list" for number in range(60))
-    lead = quotables(text)[0]
-    assert lead.leads
-    assert LONGEST - 60 < lead.whole[1] - lead.whole[0] <= LONGEST
+    best = ask("What does a keeper need?", text).excerpts[0]
+    assert best.start == 0
+    assert BEST - 60 < best.end <= BEST
+    assert text[best.end] == "\n"
+
+
+MANUAL = """# Pumps
+
+## Priming
+
+Priming fills the pump. Open the valve first:
+
+```sh
+valve --open
+pump --prime
+```
+
+It takes a minute.
+
+## Storage
+
+Store a pump dry.
+"""
+
+
+def test_an_excerpt_of_a_manual_is_the_section_around_what_was_found() -> None:
+    best = ask("How is the valve opened?", MANUAL).excerpts[0]
+    assert best.text == MANUAL[MANUAL.index("Priming fills") : MANUAL.index("\n\n## Storage")]
+    assert MANUAL[slice(*best.best)] == "Open the valve first:"
+
+
+def test_a_section_is_quoted_by_whole_units_what_follows_first_and_its_code_is_closed() -> None:
+    quotes = quotables(MANUAL)
+    place = next(place for place, quote in enumerate(quotes) if quote.leads)
+    start, end = section_around(MANUAL, quotes, place, 60)
+    assert MANUAL[start:end].startswith("Open the valve")
+    assert MANUAL[start:end].endswith("pump --prime\n```")
+
+
+def test_excerpts_of_one_section_do_not_overlap() -> None:
+    text = "# Lamps\n\n" + "\n\n".join(
+        f"Lamp {number} burns {number} pints of oil. {'It is red. ' * 20}" for number in range(9)
+    )
+    excerpts = ask("How many pints of oil does lamp 7 burn, and lamp 2?", text).excerpts
+    spans = sorted((excerpt.start, excerpt.end) for excerpt in excerpts)
+    assert len(spans) > 1
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
 def test_of_a_long_sentence_the_best_stretch_is_marked() -> None:
@@ -195,12 +249,12 @@ def test_every_excerpt_is_a_span_of_its_passage(lines: list[str], question: str)
 
 
 def test_within_a_passage_excerpts_are_in_reading_order() -> None:
-    text = "The lamp was lit in May. Nobody came. A dog barked.\n\nThe lamp of the lighthouse burned oil."
+    text = f"The lamp was lit in May.{' Nobody came.' * 20} The lamp of the lighthouse burned oil."
 
     answer = shown(ask("Which oil did the lamp of the lighthouse burn?", text))
 
     assert answer.text.index("lit in May") < answer.text.index("burned oil")
-    assert text[slice(*answer.quotes[1][1:])] == "The lamp of the lighthouse burned oil."
+    assert text[slice(*answer.quotes[1][1:])].endswith("The lamp of the lighthouse burned oil.")
 
 
 def test_where_a_list_is_asked_for_a_short_table_is_shown_whole() -> None:
