@@ -114,9 +114,10 @@ class MetaStore(Store):
         """How many records of each kind there are; of communities the different groups of two entities or more."""
         counted = {table: f"SELECT count(*) FROM {table}" for table in _COUNTED}
         counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
+        # Side by side as columns they are joined, which takes six times as long.
         rows = self._db.rows(" UNION ALL ".join(f"SELECT '{table}', ({sql})" for table, sql in counted.items()))
-        numbers = {str(table): int(str(number)) for table, number in rows}
-        return {table: numbers[table] for table in counted}
+        found = {str(table): int(str(count)) for table, count in rows}
+        return {table: found[table] for table in counted}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():
