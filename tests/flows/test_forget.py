@@ -5,15 +5,20 @@ file leaves its entities behind.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from prefect.logging.handlers import APILogHandler
+from prefect.settings import get_current_settings
 
 from flows.__main__ import main
+from flows.orchestration.recorded_flows import index, query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
+from tests.patience import wait_for
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -64,6 +69,28 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
     assert fresh("show", "bridge").out.startswith("Orla Bridge")
     answer = fresh("ask", f"Where did {SECRET} live?", "--json").json
     assert "Mottlegrave" not in json.dumps({**answer, "question": "", "trace": ""})
+
+
+@pytest.mark.usefixtures("prefect_server", "unembedded")
+def test_nothing_is_left_of_it_where_prefect_keeps_runs(fresh: Command, docs: Path) -> None:
+    home, url = Path(os.environ["PREFECT_HOME"]), get_current_settings().server.database.connection_url
+    assert url is not None
+    database = Path(url.get_secret_value().partition("///")[2]).parent
+
+    def held() -> set[str]:
+        return {name.partition("/")[0].partition("-wal")[0] for folder in (home, database) for name in places(folder)}
+
+    workspace = str(fresh.workspace)
+    index(str(docs), workspace=workspace)
+    query(f"Where did {SECRET} live?", workspace=workspace)
+    query("Who designed Orla Bridge?", workspace=workspace)
+    APILogHandler.flush()
+    wait_for(lambda: {"storage"} < held(), "what was recorded")
+    report = fresh("forget", "secret", "--json").json
+    assert report["past_runs"] >= 4
+    assert held() == set()
+    kept = [path.read_text() for path in (home / "storage").iterdir()]
+    assert any("Tomas Reyd" in text for text in kept), "what tells nothing of it stays"
 
 
 def test_the_rest_is_what_it_would_be_without_it(
