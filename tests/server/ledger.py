@@ -40,9 +40,7 @@ class Ledger:
         self.repeated = 0
         self.dropped = 0
 
-    def arrive(
-        self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None
-    ) -> dict[str, object]:
+    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None) -> dict[str, object]:
         """A request came in, `text` as sent and `body` as read; `depart` follows, with what this gives."""
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
