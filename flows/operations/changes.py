@@ -277,7 +277,7 @@ class ForgetReport(Record):
     model_answers: int = 0
     embeddings: int = 0
     evaluated_answers: int = 0
-    past_runs: int = 0
+    run_records: int = 0
     same_text: tuple[str, ...] = ()
     usage: Usage = Usage()
 
@@ -331,7 +331,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
         traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
         caches = open_caches(runtime.settings, runtime.workspace)
         answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
-        evaluated, past_runs = _forget_elsewhere(documents, traces, runtime)
+        evaluated, run_records = _forget_elsewhere(documents, traces, runtime)
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
@@ -341,7 +341,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime, keep_history: bool
     await watched_after(runtime)
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=retire, memory=memories,
-        model_answers=answers, embeddings=vectors, evaluated_answers=evaluated, past_runs=past_runs,
+        model_answers=answers, embeddings=vectors, evaluated_answers=evaluated, run_records=run_records,
         held=tuple(runtime.workspace.retired()),
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),

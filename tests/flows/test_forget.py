@@ -87,7 +87,7 @@ def test_nothing_is_left_of_it_where_prefect_keeps_runs(fresh: Command, docs: Pa
     APILogHandler.flush()
     wait_for(lambda: {"storage"} < held(), "what was recorded")
     report = fresh("forget", "secret", "--json").json
-    assert report["past_runs"] >= 4
+    assert report["run_records"] >= 4
     assert held() == set()
     kept = [path.read_text() for path in (home / "storage").iterdir()]
     assert any("Tomas Reyd" in text for text in kept), "what tells nothing of it stays"
