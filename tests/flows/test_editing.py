@@ -22,7 +22,7 @@ ROWS = [
 
 BESIDE = {
     "merge": ("merge", "Ada Korb", "Captain Vell"),
-    "split": ("split", "Velin", "--documents", "c"),
+    "split": ("split", "Holm Light", "--documents", "d"),
     "edit": ("edit", "Ida Moss", "--kind", "captain"),
 }
 
@@ -169,6 +169,6 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
     assert fresh("index", str(source), "--full").code == 0
     assert [edit["action"] for edit in fresh("graph", "edits", "--json").json] == ["merge", "split", "change"]
     assert names(fresh("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
-    assert len(fresh("graph", "Velin", "--json").json["entities"]) == 2
+    assert len(fresh("graph", "Holm Light", "--json").json["entities"]) == 2
     assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {"captain"}
     assert fresh("status", "--json").json["counts"]["documents"] == len(ROWS) + 1
