@@ -36,7 +36,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 $(READY): moved
 endif
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt .make/hashes.txt
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "Trellis needs Python 3.11 or newer with its venv module; python3 here: $$(python3 --version 2>&1)." >&2; \
 		echo "Install one, or name it: make setup PYTHON=/path/to/python3.11" >&2; \

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
+HASHES = Path(__file__).with_name("hashes.txt")  # the same versions, but for torch, with the SHA-256 of their files
 PIP = [sys.executable, "-m", "pip"]
 UV = [sys.executable, "-m", "uv", "pip"]
 
@@ -42,9 +43,9 @@ def main(arguments: list[str]) -> int:
         environment = {**os.environ, **uv_variables(settings, os.environ)}
         install = [*UV, "install", "--quiet", "--python", sys.executable, *uv_arguments(settings)]
         torch = torch_for_cpus(install, environment, backends=([], ["--torch-backend", "cpu"]))
-        if _succeeds([*install, *arguments, *torch], environment):
+        if _succeeds([*install, "--constraint", str(HASHES), *arguments, *torch], environment):
             return _code([*UV, "check", "--quiet", "--python", sys.executable])
-    print("uv cannot do it here: pip does, which takes some minutes more.", flush=True)
+    print("uv cannot do it here: pip does, which takes some minutes more and compares no hashes.", flush=True)
     install = [*PIP, "install", "-qq"]
     torch = torch_for_cpus(install, os.environ, backends=([],))
     return _code([*install, *arguments, *torch]) or _code([*PIP, "check"])

@@ -9,8 +9,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -113,11 +113,7 @@ class SqliteFile:
         """
         connection = self.made()
         with self._faults():
-            connection.execute("VACUUM")
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
-            remedy = "Run the same command again when nobody asks or indexes."
-            raise StorageError(self.path, "another process reads it, and with it what was deleted", remedy)
+            _compact(connection, self.path)
 
     def close(self) -> None:
         """Closes the connections of all threads; a later use opens new ones."""
@@ -139,6 +135,37 @@ class SqliteFile:
         self._in_memory = True
         self._local = threading.local()
         logger.warning("%s %s", fault.message, self._schema.without)
+
+
+def erase_rows(path: Path, tables: Sequence[str], holds: Callable[[str], bool]) -> int:
+    """Removes from a file of another program the rows with a text of which this is true; how many of these tables.
+
+    What refers to them goes as the file's own rules say, and nothing of them is left in its bytes (`compact`).
+    """
+    remedy, removed = "Run the same command again when no run is recorded.", 0
+    with (
+        faults_told(path, remedy),
+        closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as connection,
+    ):
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in (name for name in tables if name in there):
+            rows = connection.execute(f'SELECT rowid, * FROM "{table}"')
+            found = [(row[0],) for row in rows if any(isinstance(text, str) and holds(text) for text in row)]
+            connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', found)
+            removed += len(found)
+        connection.commit()
+        if removed:
+            _compact(connection, path)
+    return removed
+
+
+def _compact(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("VACUUM")
+    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        remedy = "Run the same command again when nobody asks or indexes."
+        raise StorageError(path, "another process reads it, and with it what was deleted", remedy)
 
 
 def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:

@@ -184,6 +184,22 @@ def test_every_declared_dependency_is_explained_and_pinned() -> None:
     assert declared() - pinned == set(), "constraints.txt lacks a line"
 
 
+def test_every_pinned_version_but_torch_has_hashes() -> None:
+    line = r"^([\w.-]+==[^\s;]+)"
+    pinned, hashed = (
+        {
+            found.lower().replace("_", "-").replace(".", "-")
+            for found in re.findall(pattern, path.read_text(), re.MULTILINE)
+        }
+        for pattern, path in (
+            (line, ROOT / "constraints.txt"),
+            (line + r"[^\n]*\\\n    --hash=sha256:", ROOT / ".make" / "hashes.txt"),
+        )
+    )
+    assert {name for name in pinned - hashed if not name.startswith("torch==")} == set()
+    assert hashed <= pinned
+
+
 IMPORT_ALL = """
 import contextlib, importlib, io, json, sys
 said = io.StringIO()

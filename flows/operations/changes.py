@@ -20,6 +20,7 @@ from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import author_of
 from flows.operations.index_run import remembered
 from flows.operations.watch import watched_after
+from flows.orchestration.past_runs import forget_past_runs
 from flows.runners import Runner
 from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedders import text_hash
@@ -276,6 +277,7 @@ class ForgetReport(Record):
     model_answers: int = 0
     embeddings: int = 0
     evaluated_answers: int = 0
+    run_records: int = 0
     same_text: tuple[str, ...] = ()
     usage: Usage = Usage()
 
@@ -329,7 +331,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
         traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
         caches = open_caches(runtime.settings, runtime.workspace)
         answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
-        evaluated = _forget_evaluated(documents, traces, runtime)
+        evaluated, run_records = _forget_elsewhere(documents, traces, runtime)
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
@@ -339,14 +341,17 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=tuple(held.generations),
         held=tuple(runtime.workspace.retired()), memory=memories, model_answers=answers, embeddings=vectors,
-        evaluated_answers=evaluated,
+        evaluated_answers=evaluated, run_records=run_records,
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
 
 
-def _forget_evaluated(documents: Sequence[str], traces: Traces, runtime: Runtime) -> int:
-    """Remove what evaluations, watched questions and feedback hold of the documents; how many answers that were."""
+def _forget_elsewhere(documents: Sequence[str], traces: Traces, runtime: Runtime) -> tuple[int, int]:
+    """Remove what evaluations, watched questions and feedback hold of the documents, and what Prefect holds.
+
+    How many answers that were, and how many records of Prefect's.
+    """
     names = [json.dumps(name, ensure_ascii=False) for name in documents]
 
     def holds(text: str) -> bool:
@@ -354,7 +359,8 @@ def _forget_evaluated(documents: Sequence[str], traces: Traces, runtime: Runtime
 
     database = runtime.workspace.database
     places = (database.running_answers.remove_where, database.watched.forget_where, database.feedback.forget_where)
-    return sum(forget_in(holds) for forget_in in (*places, runtime.workspace.evaluations.forget_where))
+    answers = sum(forget_in(holds) for forget_in in (*places, runtime.workspace.evaluations.forget_where))
+    return answers, forget_past_runs(holds)
 
 
 def let_in(documents: Sequence[str], runtime: Runtime) -> int:

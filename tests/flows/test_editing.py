@@ -1,5 +1,8 @@
 """`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by later runs, undone."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +10,8 @@ import pytest
 from flows.__main__ import main
 from tests.copying import copy_of
 from tests.flows.conftest import Command, Ended
-from tests.server.client import Server
+from tests.patience import wait_for
+from tests.server.client import ROOT, Server
 from tests.workspaces import write_rows
 
 ROWS = [
@@ -15,6 +19,12 @@ ROWS = [
     {"id": "b", "title": "Letters", "text": "Captain Vell wrote to Ada Korb. Captain Vell lives in Velin."},
     {"id": "c", "title": "Lists", "text": "Velin is a ship of Ida Moss."},
 ]
+
+BESIDE = {
+    "merge": ("merge", "Ada Korb", "Captain Vell"),
+    "split": ("split", "Holm Light", "--documents", "d"),
+    "edit": ("edit", "Ida Moss", "--kind", "captain"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +139,36 @@ def test_the_history_of_runs_tells_who_changed_what(trellis: Command, tmp_path: 
     assert trellis("restore", str(tmp_path / "kept.tar")).code == 0
     kinds = [run["kind"] for run in trellis("status", "--json").json["runs"]]
     assert kinds == ["restore", "rollback", "undo", "edit", "index"]
+
+
+def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
+    model_server: Server, fresh: Command, tmp_path: Path
+) -> None:
+    source = write_rows(tmp_path / "docs.jsonl", ROWS)
+    assert fresh("index", str(source)).code == 0
+    write_rows(source, [*ROWS, {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss in Holm Light."}])
+    model_server.settle(latency_ms=2_000)
+    command = [sys.executable, "-m", "flows", "index", str(source), "--workspace", str(fresh.workspace)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as running:
+        wait_for(lambda: model_server.stats()["in_flight"], "its first call")
+        running.send_signal(signal.SIGSTOP)
+        for edit in BESIDE.values():
+            refused = fresh("graph", *edit)
+            assert refused.code == 4
+            assert "is being written by process" in refused.err
+            assert "Traceback" not in refused.err
+        assert fresh("graph", "edits", "--json").json == []
+        running.send_signal(signal.SIGCONT)
+        model_server.settle(latency_ms=0)
+        tried = dict.fromkeys(BESIDE, 0)
+        for name, edit in BESIDE.items():  # while it goes on, and after: each is kept as soon as it is not refused
+            while (done := fresh("graph", *edit)).code == 4:
+                tried[name] += 1
+            assert done.code == 0, done.err
+    assert running.returncode == 0
+    assert fresh("index", str(source), "--full").code == 0
+    assert [edit["action"] for edit in fresh("graph", "edits", "--json").json] == ["merge", "split", "change"]
+    assert names(fresh("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
+    assert len(fresh("graph", "Holm Light", "--json").json["entities"]) == 2
+    assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {"captain"}
+    assert fresh("status", "--json").json["counts"]["documents"] == len(ROWS) + 1

@@ -22,8 +22,15 @@ Tree = Iterable[tuple[Any, Any]]
 
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
-SHORT = 20_000  # characters: rules that stand in for models read a question (8,000) or a passage, never a document
-RULES = ("prompts.offline.", "prompts.text.defined", "tasks.traverse.")
+# Patterns that never read so much: what bounds their text, in characters, and how it is read where a table hides that.
+BOUNDS: dict[str, tuple[int, str]] = {
+    "prompts.offline.": (8_000, "a question (flows.query refuses longer ones) or a passage (chunks are cut)"),
+    "prompts.text.defined": (8_000, "a question or a passage"),
+    "tasks.traverse.": (8_000, "a question"),
+    "tasks.load.rows._OPENING": (600, "_LOOKED_AT"),
+    "tasks.load.rows._SENTENCE_END": (91, "the name that _OPENING found"),
+}
+WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # tried once a line, from its beginning
 SECONDS = 2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
 _REPEATS = {kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT}
 _CLASSES = {kind.CATEGORY_DIGIT: "7", kind.CATEGORY_SPACE: " ", kind.CATEGORY_WORD: "a"}
@@ -117,7 +124,7 @@ def texts(pattern: re.Pattern[str], length: int) -> list[str]:
     units = {unit for _, unit in parts} | {before + unit for before, unit in parts} | {whole, whole[:-1], whole[:1]}
     begun = [before + unit * (length // len(unit)) for before, unit in parts]
     return sorted(
-        {text + end for text in (*begun, *(u * (LENGTH // len(u)) for u in units if u)) for end in ("", "\x00")}
+        {text + end for text in (*begun, *(u * (length // len(u)) for u in units if u)) for end in ("", "\x00")}
     )
 
 
@@ -125,11 +132,16 @@ def searched(name: str, pattern: re.Pattern[str], text: str) -> None:
     """Uses the pattern as the module does: from the beginning alone where that is all it asks."""
     module, _, variable = name.partition("#")[0].rpartition(".")
     uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module])))
-    if uses and uses <= {"match", "fullmatch"}:
+    if name.startswith(WHOLE_LINES) or (uses and uses <= {"match", "fullmatch"}):
         pattern.match(text)
         pattern.fullmatch(text)
     else:
         collections.deque(pattern.finditer(text), 0)
+
+
+def bound(name: str) -> int:
+    """How long a text the pattern reads at the most."""
+    return next((length for prefix, (length, _) in BOUNDS.items() if name.startswith(prefix)), LENGTH)
 
 
 def too_slow(name: str, pattern: re.Pattern[str]) -> str:
@@ -141,7 +153,7 @@ def too_slow(name: str, pattern: re.Pattern[str]) -> str:
             last = (told.read().splitlines() or [""])[-1]
         return last if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGVTALRM else ""
     try:
-        for text in texts(pattern, SHORT if name.startswith(RULES) else LENGTH):
+        for text in texts(pattern, bound(name)):
             os.write(writing, f"{text[:40]!a}…{text[-20:]!a}\n".encode())
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             searched(name, pattern, text)

@@ -77,7 +77,7 @@ class ModelServer:
             last = request.path.rpartition("/")[2]
             step = last if last in {"embeddings", "rerank"} else step_of(body) or "unknown"
             call = Call(request, body, step, self.script.next(step, text, body), _now() + self.settings.latency)
-            self.ledger.arrive(request.path, step, text, body, request.headers.get("Authorization"))
+            arrived = self.ledger.arrive(request.path, step, text, body, request.headers.get("Authorization"))
             try:
                 return await _refusal(call) or await answer(call)
             except NoRuleError as error:
@@ -87,7 +87,7 @@ class ModelServer:
                 self.ledger.dropped += 1
                 raise
             finally:
-                self.ledger.depart(call.kind, step, call.prompt_tokens, call.completion_tokens)
+                self.ledger.depart(arrived, call.kind, call.prompt_tokens, call.completion_tokens)
 
         return handle
 

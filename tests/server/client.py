@@ -45,9 +45,12 @@ class Server:
         """How often a step was asked."""
         return int(self.stats()["steps"].get(step, {}).get("calls", 0))
 
-    def requests(self) -> list[dict[str, object]]:
-        """The last requests as `{"path", "step", "body", "authorization"}`, oldest first."""
-        found: list[dict[str, object]] = self._ask("GET", "/requests")
+    def requests(self) -> list[dict[str, Any]]:
+        """The last requests, oldest first: `{"path", "step", "body", "authorization", "at", "tokens"}`.
+
+        `at` is this machine's monotonic clock as the request came in, `tokens` those in and out once it is answered.
+        """
+        found: list[dict[str, Any]] = self._ask("GET", "/requests")
         return found
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:

@@ -1,6 +1,7 @@
 """What was asked of the scripted server: calls, tokens, repeats, the most at once, and every address reached for."""
 
 import hashlib
+import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from functools import lru_cache
@@ -34,27 +35,30 @@ class Ledger:
         self.steps: dict[str, Counter[str]] = {}
         self.kinds: Counter[str] = Counter()
         self.others: list[str] = []
-        self.bodies: deque[Mapping[str, object]] = deque(maxlen=10_000)
+        self.bodies: deque[dict[str, object]] = deque(maxlen=10_000)
         self._seen: set[bytes] = set()
         self.repeated = 0
         self.dropped = 0
 
-    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None) -> None:
-        """A request came in, `text` as sent and `body` as read; `depart` follows."""
+    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None) -> dict[str, object]:
+        """A request came in, `text` as sent and `body` as read; `depart` follows, with what this gives."""
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self.paths[path] += 1
         self._of(step)["calls"] += 1
-        self.bodies.append({"path": path, "step": step, "body": body, "authorization": key})
+        row = {"path": path, "step": step, "body": body, "authorization": key, "at": time.monotonic(), "tokens": 0}
+        self.bodies.append(row)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self.repeated += digest in self._seen
         self._seen.add(digest)
+        return row
 
-    def depart(self, kind: str, step: str, prompt: int = 0, completion: int = 0) -> None:
+    def depart(self, row: dict[str, object], kind: str, prompt: int = 0, completion: int = 0) -> None:
         """It was answered: `kind` is "answered", "refused" or a kind of misbehaviour."""
         self.in_flight -= 1
         self.kinds[kind] += 1
-        self._of(step).update({"prompt_tokens": prompt, "completion_tokens": completion})
+        row["tokens"] = prompt + completion
+        self._of(str(row["step"])).update({"prompt_tokens": prompt, "completion_tokens": completion})
 
     def stats(self) -> Mapping[str, object]:
         """All counters as JSON."""
