@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from flows.modes.registry import AUTO, mode_names
-from flows.service.access import NotThere, needs
+from flows.service.access import needs
 from flows.service.asking import AskRequest, Event, note_question
 from flows.service.rest import NOT_BUFFERED, Here
 from flows.service.state import Service
@@ -28,7 +28,7 @@ from flows.session import Session
 from flows.usage import source_line
 from prompts.engine.spending import Meter
 from storage.answer_records import Answer
-from storage.errors import UsageError
+from storage.errors import NotFound, UsageError
 
 router = APIRouter(dependencies=[Depends(needs("ask"))], tags=["openai and ollama"])
 NAME = "trellis"
@@ -68,7 +68,7 @@ class ChatRequest(BaseModel):
     stream_options: Json | None = None
 
     def asked(self, service: Service) -> AskRequest:
-        """The question. Raises NotThere for a model that there is not, UsageError where nothing is asked."""
+        """The question. Raises NotFound for a model that there is not, UsageError where nothing is asked."""
         workspace, mode = _model(self.model, service)
         spoken = [
             message for message in self.messages if message.role in {"user", "assistant"} and message.text.strip()
@@ -98,7 +98,7 @@ def _model(name: str, service: Service) -> tuple[str, str]:
     """The workspace and the mode of a model; Ollama's clients put `:latest` behind names."""
     known = name.removesuffix(":latest")
     if known not in model_names(service):
-        raise NotThere(f"There is no model {name[:80]!r}.", f"Use {NAME!r}, or another of GET /v1/models.")
+        raise NotFound(f"There is no model {name[:80]!r}.", f"Use {NAME!r}, or another of GET /v1/models.")
     plain, _, workspace = known.partition("@")
     return workspace or DEFAULT, plain.removeprefix(NAME).removeprefix("-") or AUTO
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 import flows
-from flows.service.access import NotThere, shown_error
-from storage.errors import UsageError
+from flows.service.access import shown_error
+from storage.errors import NotFound, UsageError
 from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
@@ -68,11 +68,11 @@ class IndexRuns(Protocol):
         ...
 
     async def get(self, run: str) -> IndexRun:
-        """Raises NotThere."""
+        """Raises NotFound."""
         ...
 
     async def cancel(self, run: str) -> IndexRun:
-        """End it; what it has not published is gone. Raises NotThere."""
+        """End it; what it has not published is gone. Raises NotFound."""
         ...
 
     async def close(self) -> None:
@@ -80,9 +80,9 @@ class IndexRuns(Protocol):
         ...
 
 
-def no_such_run(run: str) -> NotThere:
+def no_such_run(run: str) -> NotFound:
     """There is no run of this id, or it is forgotten."""
-    return NotThere(f"There is no index run {run[:80]!r}.", "GET /api/v1/index-runs lists those there are.")
+    return NotFound(f"There is no index run {run[:80]!r}.", "GET /api/v1/index-runs lists those there are.")
 
 
 class LocalRuns:
