@@ -3,9 +3,10 @@
 TrellisError                      .message, .remedy, .exit_code (class); str() shows both sentences
 ├── UsageError            exit 2  the request cannot be met as it was put
 │   ├── SourceNotFound            a named source does not exist
-│   ├── NoGeneration              the workspace holds no index yet
-│   ├── UnknownGeneration         this generation is not kept
-│   ├── UnknownDocument           no such document in this generation
+│   ├── NotFound                  there is no entity, report, edit, … of that name
+│   │   ├── NoGeneration          the workspace holds no index yet
+│   │   ├── UnknownGeneration     this generation is not kept
+│   │   └── UnknownDocument       no such document in this generation
 │   ├── FilterError               a filter on documents cannot be read
 │   ├── NothingMatches            no document meets a filter
 │   ├── SettingsError             a setting has a value that it cannot have
@@ -76,20 +77,23 @@ class SourceNotFound(UsageError):
         super().__init__(f"Source not found: {path}.", remedy)
 
 
-class NoGeneration(UsageError):
+class NotFound(UsageError): ...
+
+
+class NoGeneration(NotFound):
     def __init__(self, workspace: str | Path) -> None:
         super().__init__(
             f"Nothing is indexed in {workspace}.", "Run `trellis index SOURCE` first, or name another --workspace."
         )
 
 
-class UnknownGeneration(UsageError):
+class UnknownGeneration(NotFound):
     def __init__(self, number: int, numbers: Sequence[int]) -> None:
         have = ", ".join(str(n) for n in numbers) or "none"
         super().__init__(f"Generation {number} is not in this workspace.", f"Kept: {have} (see `trellis generations`).")
 
 
-class UnknownDocument(UsageError):
+class UnknownDocument(NotFound):
     """`nearest` are ids that look like the one asked for, best first."""
 
     def __init__(self, document: str, nearest: Sequence[str] = ()) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, selection, sparse_counts
-from storage.errors import UsageError
+from storage.errors import NotFound
 from storage.graph_records import (
     Alias,
     Claim,
@@ -266,11 +266,11 @@ class EditStore(Store):
         return stored
 
     def remove(self, number: int) -> Edit:
-        """Forgets an edit. Raises UsageError, which lists those there are."""
+        """Forgets an edit. Raises NotFound, which lists those there are."""
         edits = {edit.id: edit for edit in self.edits()}
         if number not in edits:
             known = ", ".join(map(str, edits)) or "none"
-            raise UsageError(f"There is no edit {number}.", f"Edits: {known} (see `trellis graph edits`).")
+            raise NotFound(f"There is no edit {number}.", f"Edits: {known} (see `trellis graph edits`).")
         self._db.execute("DELETE FROM edits WHERE id = ?", [number])
         return edits[number]
 

@@ -26,7 +26,7 @@ from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
 from prompts.text.words import fold_name, simplified
-from storage.errors import StorageError, UnknownDocument, UsageError
+from storage.errors import NotFound, StorageError, UnknownDocument, UsageError
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record, utc_now
@@ -72,7 +72,7 @@ async def edit(editing: Editing, runtime: Runtime) -> EditReport:
 
 
 async def undo(number: int, runtime: Runtime) -> EditReport:
-    """Forget an edit; later ones stay. Raises UsageError for a number that no edit has."""
+    """Forget an edit; later ones stay. Raises NotFound for a number that no edit has."""
     return await _edited(lambda staging: staging.edits.remove(number), True, runtime)
 
 
@@ -118,7 +118,7 @@ def change(name: str, kind: str | None, new_name: str | None, description: str |
 
 
 def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
-    """All things with this name or alias, compared as names are. UsageError, with the nearest, for none.
+    """All things with this name or alias, compared as names are. NotFound, with the nearest, for none.
 
     The name as it is written decides where things differ in what folding removes ("Agni (film)").
     """
@@ -132,13 +132,13 @@ def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alia
     named = having.get(key, set())
     if not named:
         near = ", ".join(shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST))
-        raise UsageError(f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else "")
+        raise NotFound(f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else "")
     exactly = {entity.id for entity in entities if entity.name == name} & named
     return [entity for entity in entities if entity.id in (exactly or named)]
 
 
 def _find(name: str, staging: Staging) -> Entity:
-    """The thing with this name, alias or id. Raises UsageError: there is none (nearest names), or several (ids)."""
+    """The thing with this name, alias or id. Raises NotFound (nearest names); UsageError: there are several (ids)."""
     entities = staging.graph.entities()
     by_id = {entity.id: entity for entity in entities}
     named = [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())

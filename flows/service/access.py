@@ -27,11 +27,9 @@ from prompts.engine.errors import EngineError, ModelUnavailable
 from prompts.engine.spending import Meter, Spent
 from storage.errors import (
     BudgetReached,
-    NoGeneration,
+    NotFound,
     StorageError,
     TrellisError,
-    UnknownDocument,
-    UnknownGeneration,
     UsageError,
     WorkspaceLocked,
 )
@@ -72,12 +70,6 @@ class NotAllowed(ServiceError):
     status = 403
 
 
-class NotThere(ServiceError):
-    """There is nothing of that name."""
-
-    status = 404
-
-
 class TooLarge(ServiceError):
     """A body or its headers are larger than they may be."""
 
@@ -104,9 +96,8 @@ class NotReady(ServiceError):
 
 # The first that fits.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (NoGeneration, 404), (UnknownDocument, 404), (UnknownGeneration, 404), (WorkspaceLocked, 409),
-    (BudgetReached, 402), (UsageError, 400), (StorageError, 500), (TrellisError, 409), (ModelUnavailable, 503),
-    (EngineError, 502),
+    (NotFound, 404), (WorkspaceLocked, 409), (BudgetReached, 402), (UsageError, 400), (StorageError, 500),
+    (TrellisError, 409), (ModelUnavailable, 503), (EngineError, 502),
 )  # fmt: skip
 
 

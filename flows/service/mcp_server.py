@@ -21,13 +21,12 @@ from starlette.types import Receive, Scope, Send
 
 from flows.question import AskOptions
 from flows.service import reading
-from flows.service.access import NotThere
 from flows.service.asking import Questions
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.answer_records import Citation, Effort, Fallback
-from storage.errors import NoGeneration, TrellisError
+from storage.errors import NoGeneration, NotFound, TrellisError
 from storage.records import Record
 
 T = TypeVar("T")
@@ -118,7 +117,7 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = scope["path_params"].get("workspace", DEFAULT)
         if name not in self._servers:
-            raise NotThere(f"No workspace is called {name[:80]!r}.", f"There are: {', '.join(self._servers)}.")
+            raise NotFound(f"No workspace is called {name[:80]!r}.", f"There are: {', '.join(self._servers)}.")
         await self._servers[name].session_manager.handle_request(scope, receive, send)
 
 

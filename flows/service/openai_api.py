@@ -1,4 +1,4 @@
-"""OpenAI's interface (/v1) for chat clients that speak it.
+"""OpenAI's interface (/v1) and Ollama's (/api/chat, /api/tags) for chat clients that speak them.
 
 The models are `trellis`, which chooses how to answer, and `trellis-MODE`; `@WORKSPACE` at the end names another
 workspace than the default one. What is streamed as the answer is the answer: its pieces come when it is checked, since
@@ -9,6 +9,7 @@ import base64
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from flows.modes.registry import AUTO, mode_names
-from flows.service.access import NotThere, needs
+from flows.service.access import needs
 from flows.service.asking import AskRequest, Event, Service, note_question
 from flows.service.rest import NOT_BUFFERED, Here
 from flows.service.workspaces import DEFAULT
@@ -26,9 +27,9 @@ from flows.session import Session
 from flows.usage import source_line
 from prompts.engine.spending import Meter
 from storage.answer_records import Answer
-from storage.errors import UsageError
+from storage.errors import NotFound, UsageError
 
-router = APIRouter(dependencies=[Depends(needs("ask"))], tags=["openai"])
+router = APIRouter(dependencies=[Depends(needs("ask"))], tags=["openai and ollama"])
 NAME = "trellis"
 PIECE = 48  # characters of a piece of a streamed answer
 MOST_TEXTS = 2048
@@ -66,7 +67,7 @@ class ChatRequest(BaseModel):
     stream_options: Json | None = None
 
     def asked(self, service: Service) -> AskRequest:
-        """The question. Raises NotThere for a model that there is not, UsageError where nothing is asked."""
+        """The question. Raises NotFound for a model that there is not, UsageError where nothing is asked."""
         workspace, mode = _model(self.model, service)
         spoken = [
             message for message in self.messages if message.role in {"user", "assistant"} and message.text.strip()
@@ -93,10 +94,11 @@ def model_names(service: Service) -> list[str]:
 
 
 def _model(name: str, service: Service) -> tuple[str, str]:
-    """The workspace and the mode of a model."""
-    if name not in model_names(service):
-        raise NotThere(f"There is no model {name[:80]!r}.", f"Use {NAME!r}, or another of GET /v1/models.")
-    plain, _, workspace = name.partition("@")
+    """The workspace and the mode of a model; Ollama's clients put `:latest` behind names."""
+    known = name.removesuffix(":latest")
+    if known not in model_names(service):
+        raise NotFound(f"There is no model {name[:80]!r}.", f"Use {NAME!r}, or another of GET /v1/models.")
+    plain, _, workspace = known.partition("@")
     return workspace or DEFAULT, plain.removeprefix(NAME).removeprefix("-") or AUTO
 
 
@@ -227,3 +229,67 @@ def _embedded(session: Session, texts: Sequence[str], meter: Meter) -> tuple[str
                 "Set another model (TRELLIS_EMBEDDING).",
             )
     return embedder.name, np.asarray(embedder.embed(texts, keep=False), dtype="<f4")
+
+
+# --- Ollama ----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/api/version")
+def ollama_version() -> Json:
+    """What Ollama's clients ask first."""
+    return {"version": "0.6.0"}
+
+
+@router.get("/api/tags")
+def ollama_models(service: Here) -> Json:
+    """The models as Ollama lists its own."""
+    details = {"family": NAME, "families": [NAME], "format": "", "parameter_size": "", "quantization_level": ""}
+    rows = [
+        {"name": f"{name}:latest", "model": f"{name}:latest", "modified_at": _now(), "size": 0, "digest": name,
+         "details": details}
+        for name in model_names(service)
+    ]  # fmt: skip
+    return {"models": rows}
+
+
+class OllamaRequest(ChatRequest):
+    """A chat as Ollama takes it; streamed unless it says otherwise."""
+
+    stream: bool = True
+
+
+@router.post("/api/chat", response_model=None)
+async def ollama_chat(chat: OllamaRequest, request: Request, service: Here) -> Json | StreamingResponse:
+    """Answer the last message of a chat as Ollama does: lines of JSON."""
+    asked = chat.asked(service)
+    note_question(request, service.settings, asked)
+    if chat.stream:
+        lines = _ollama_lines(service.questions.events(asked), chat)
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers=NOT_BUFFERED)
+    answer = await service.questions.answer(asked)
+    return _ollama_message(chat, with_footnotes(answer)) | _ollama_end(answer, chat)
+
+
+async def _ollama_lines(events: AsyncIterator[Event], chat: ChatRequest) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event.data, Answer):
+            for piece in _pieces(event.data):
+                yield to_json(_ollama_message(chat, piece)) + b"\n"
+            yield to_json(_ollama_message(chat, "") | _ollama_end(event.data, chat)) + b"\n"
+        elif event.event == "error":
+            yield to_json({"error": event.data["message"]}) + b"\n"
+
+
+def _ollama_message(chat: ChatRequest, text: str) -> Json:
+    message = {"role": "assistant", "content": text}
+    return {"model": chat.model, "created_at": _now(), "message": message, "done": False}
+
+
+def _ollama_end(answer: Answer, chat: ChatRequest) -> Json:
+    counts = {"prompt_eval_count": answer.usage.input_tokens, "eval_count": answer.usage.output_tokens}
+    seconds = {"total_duration": int(answer.usage.seconds * 1e9)}
+    return {"done": True, "done_reason": "stop", **counts, **seconds, **_about(answer, chat)}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -18,7 +18,7 @@ from flows.usage import masked
 from prompts.engine.models import ROLES
 from prompts.text.words import fold_name, simplified
 from storage.documents import DocumentSummary
-from storage.errors import StorageError, UsageError
+from storage.errors import NotFound, StorageError
 from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.layout import size_of
 from storage.records import Record, Scalar
@@ -156,7 +156,7 @@ class GraphView(Record):
 
 
 def look_up(name: str, generation: Generation) -> GraphView:
-    """All entities with this name or alias, compared as names are. Raises UsageError, which names the nearest names."""
+    """All entities with this name or alias, compared as names are. Raises NotFound, which names the nearest names."""
     entities = {entity.id: entity for entity in generation.graph.entities()}
     chosen = entities_named(name, list(entities.values()), generation.graph.aliases())
     ordered = sorted(chosen, key=lambda entity: (-entity.mentions, entity.id))
@@ -236,7 +236,7 @@ def around(session: Session, start: Sequence[str], hops: int, limit: int) -> tup
 
 
 def entities_called(session: Session, name: str) -> list[Entity]:
-    """The entities with a name, or the one with an id. Raises UsageError, with the nearest names."""
+    """The entities with a name, or the one with an id. Raises NotFound, with the nearest names."""
     by_id = session.graph.facts.entities
     if name in by_id:
         return [by_id[name]]
@@ -266,7 +266,7 @@ class Paths(Record):
 
 
 def paths_between(session: Session, first: str, second: str, k: int = 3) -> Paths:
-    """Up to k ways between what two names (or ids) mean. UsageError, with the nearest, where a name is unknown."""
+    """Up to k ways between what two names (or ids) mean. NotFound, with the nearest, where a name is unknown."""
     facts = session.graph.facts
     sources, targets = ([entity.id for entity in entities_called(session, name)] for name in (first, second))
     chains = shortest_paths(facts, sources, targets, k)
@@ -334,11 +334,11 @@ def list_reports(generation: Generation) -> dict[str, ListedReport]:
 
 
 def report_view(name: str, listed: Mapping[str, ListedReport], generation: Generation) -> ReportView:
-    """The report of this community. Raises UsageError, which names the nearest."""
+    """The report of this community. Raises NotFound, which names the nearest."""
     report = listed.get(name)
     if report is None:
         near = ", ".join(get_close_matches(name, listed, n=3))
-        raise UsageError(f"There is no report {name!r}.", f"Nearest: {near}." if near else "See `trellis reports`.")
+        raise NotFound(f"There is no report {name!r}.", f"Nearest: {near}." if near else "See `trellis reports`.")
     quotes = _Quotes(generation, documents={place.document for finding in report.findings for place in finding.places})
     findings = []
     for finding in report.findings:

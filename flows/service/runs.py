@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import flows
-from flows.service.access import NotThere, shown_error
-from storage.errors import UsageError
+from flows.service.access import shown_error
+from storage.errors import NotFound, UsageError
 from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
@@ -56,9 +56,9 @@ class IndexRun(Record):
     url: str | None = None
 
 
-def no_such_run(run: str) -> NotThere:
+def no_such_run(run: str) -> NotFound:
     """There is no run of this id, or it is forgotten."""
-    return NotThere(f"There is no index run {run[:80]!r}.", "GET /api/v1/index-runs lists those there are.")
+    return NotFound(f"There is no index run {run[:80]!r}.", "GET /api/v1/index-runs lists those there are.")
 
 
 class LocalRuns:

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
-from flows.service.access import NotThere
 from flows.session import SESSIONS, Session, Sessions
 from flows.settings import Settings, load_settings
 from prompts.engine.bridge import apart
 from storage.answer_records import Answer, Retrieval
-from storage.errors import NoGeneration
+from storage.errors import NoGeneration, NotFound
 from storage.workspace import Workspace
 
 DEFAULT = "default"
@@ -24,7 +23,7 @@ UPLOADS = "uploads"  # the folder in a workspace that takes uploaded files, whic
 T = TypeVar("T")
 
 
-class UnknownWorkspace(NotThere):
+class UnknownWorkspace(NotFound):
     """No workspace of this service has the name."""
 
     def __init__(self, name: str, known: list[str]) -> None:

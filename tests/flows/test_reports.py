@@ -74,7 +74,7 @@ def test_a_report_cites_what_stands_at_its_places_and_shows_the_ways_up_and_down
 def test_an_unknown_id_names_the_nearest(browse: Command) -> None:
     known = browse("reports", "--json").json[0]["community"]
     done = browse("reports", known[:-1], "--json")
-    assert (done.code, done.json["error"]["type"], known in done.json["error"]["remedy"]) == (2, "UsageError", True)
+    assert (done.code, done.json["error"]["type"], known in done.json["error"]["remedy"]) == (2, "NotFound", True)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
-"""OpenAI's interface as its own client sees it."""
+"""OpenAI's interface as its own client sees it, and Ollama's."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -86,3 +87,15 @@ def test_embeddings_are_those_of_the_workspace(start: Start, monkeypatch: pytest
     assert np.allclose([row.embedding for row in packed], [row.embedding for row in plain])
     assert len(plain[0].embedding) == 384
     assert plain[0].embedding == plain[1].embedding != plain[2].embedding
+
+
+def test_ollamas_clients_are_answered_in_lines(start: Start) -> None:
+    client = start()
+    assert "trellis:latest" in {row["name"] for row in client.get("/api/tags").json()["models"]}
+    body = {"model": "trellis:latest", "messages": [{"role": "user", "content": QUESTION}]}
+    lines = [json.loads(line) for line in client.post("/api/chat", json=body).text.splitlines()]
+    text = "".join(line["message"]["content"] for line in lines)
+    assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    whole = client.post("/api/chat", json={**body, "stream": False}).json()
+    assert whole["message"]["content"] == text
+    assert "Tomas Reyd" in text

@@ -158,6 +158,14 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: 
         expect(page.locator("#notice")).to_contain_text("Undone")
         expect(details).to_contain_text("None yet.")
 
+        details.get_by_role("button", name="Split").click()
+        page.get_by_role("dialog").get_by_role("textbox").fill("reyd")
+        page.get_by_role("dialog").get_by_role("button", name="Split").click()
+        expect(details.locator("h2", has_text="Ana Korb")).to_have_count(2)
+        details.get_by_role("button", name="Undo").first.click()
+        expect(page.locator("#notice")).to_contain_text("Undone")
+        expect(details.locator("h2", has_text="Ana Korb")).to_have_count(1)
+
         page.get_by_label("Path to").fill("Orla Bridge")
         page.get_by_role("button", name="Show the path").click()
         expect(details.get_by_role("heading", name="Ana Korb … Orla Bridge")).to_be_visible()

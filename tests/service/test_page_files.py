@@ -78,7 +78,7 @@ def test_a_picture_has_a_place_for_every_entity(start: Start) -> None:
     small = client.get("/api/v1/picture", params={"name": "Orla Bridge", "most": 2}).json()
     assert (len(small["nodes"]), small["cut"]) == (2, True)
     unknown = client.get("/api/v1/picture", params={"name": "Orla Bridges"})
-    assert (unknown.status_code, "Orla Bridge" in unknown.json()["error"]["remedy"]) == (400, True)
+    assert (unknown.status_code, "Orla Bridge" in unknown.json()["error"]["remedy"]) == (404, True)
 
 
 def test_corrections_are_made_listed_and_undone_by_who_may(start: Start) -> None:

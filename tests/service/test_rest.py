@@ -100,9 +100,21 @@ def test_the_graph_is_read_from_all_sides(start: Start) -> None:
     for report in get("reports"):
         assert get(f"reports/{report['community']}")["findings"]
     assert {row["community"] for row in get("reports")} <= {row["id"] for row in get("communities")}
-    assert client.get("/api/v1/paths", params={"first": "Orla Bridge", "second": "Velinn"}).status_code == 400
     assert "Velin" in client.get("/api/v1/entity", params={"name": "Velinn"}).json()["error"]["remedy"]
     assert paths_between.__doc__  # the words of the interface are those of the functions
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "documents/bridg", "entity?name=Velinn", "neighbourhood?name=Velinn", "paths?first=Orla Bridge&second=Velinn",
+        "picture?name=Velinn", "reports/cmt_none", "reports?as_of=9", "diff?before=9", "index-runs/run_none",
+        "status?workspace=none", "entities?workspace=none",
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_a_404_in_the_form_of_all_errors(path: str, start: Start) -> None:
+    answer = start().get(f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["error"].keys()) == (404, {"type", "message", "remedy"})
 
 
 def test_the_workspace_tells_of_itself(start: Start) -> None:

@@ -9,6 +9,7 @@ from storage.errors import TrellisError
 
 EVERY = [
     (errors.SourceNotFound("notes/"), 2, "notes/", "forget"),
+    (errors.NotFound("No report 'x'.", "Nearest: y."), 2, "'x'", "Nearest"),
     (errors.NoGeneration("ws"), 2, "ws", "trellis index SOURCE"),
     (errors.UnknownGeneration(7, [1, 2]), 2, "7", "1, 2"),
     (errors.UnknownDocument("a", ["b"]), 2, "'a'", "b"),
