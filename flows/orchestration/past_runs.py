@@ -20,10 +20,11 @@ def forget_past_runs(holds: Callable[[str], bool]) -> int:
     """
     if not Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().is_dir():
         return 0
-    from flows.orchestration.recording import get_current_settings
+    import flows.orchestration.recording  # noqa: F401 -- before Prefect reads its settings
+    from prefect.settings import get_current_settings
 
     prefect, removed = get_current_settings(), 0
-    results = prefect.results.local_storage_path or prefect.home / "storage"
+    results = prefect.results.local_storage_path
     for path in results.rglob("*"):
         if path.is_file() and holds(path.read_text(encoding="utf-8", errors="replace").replace('\\"', '"')):
             path.unlink()

@@ -112,7 +112,7 @@ def live(folder: Path, days: int, documents: int) -> list[dict[str, Any]]:
     ends = []
     for workspace in (folder / "ws", folder / "anew"):
         with opened(workspace).workspace.read() as generation:
-            ends.append((export(generation).relations, generation.documents.ids()))
+            ends.append((export(generation)["relations"], generation.documents.ids()))
     return [*told, {"as one run": ends[0] == ends[1], "relations": len(ends[0][0]), "documents": len(ends[0][1])}]
 
 

@@ -4,6 +4,7 @@ Regressions of others' behaviour: deleting rebuilds from cached extractions, so 
 file leaves its entities behind.
 """
 
+import asyncio
 import json
 import os
 import sqlite3
@@ -91,9 +92,9 @@ def test_nothing_is_left_of_it_where_prefect_keeps_runs(fresh: Command, docs: Pa
 
     before = ended(file)
     workspace = str(fresh.workspace)
-    index(str(docs), workspace=workspace)
-    query(f"Where did {SECRET} live?", workspace=workspace)
-    query("Who designed Orla Bridge?", workspace=workspace)
+    asyncio.run(index(str(docs), workspace=workspace))
+    for question in (f"Where did {SECRET} live?", "Who designed Orla Bridge?"):
+        asyncio.run(query(question, workspace=workspace))
     APILogHandler().flush()
     wait_for(lambda: ended(file) >= before + 3, "the events of three runs")
     assert any(name.startswith("storage/") for name in held())

@@ -86,7 +86,7 @@ def test_index_and_ask_use_the_model_of_a_context(
     assert report.usage.by_step["extract"].calls == 3
     assert answer.trace.answered_by == "model"
     assert {"extract", "route", "filter", "answer"} <= {str(request["step"]) for request in model_server.requests()}
-    assert {request["body"]["model"] for request in model_server.requests()} == {"given"}  # type: ignore[index]
+    assert {request["body"]["model"] for request in model_server.requests()} == {"given"}
     assert [entry["model"] for entry in of_server.history] == ["openai/given"] * answer.usage.calls, "not the index's"
     unchanged = asyncio.run(build_index([source], IndexOptions(), open_runtime(settings)))
     assert unchanged.published, "offline it is made anew: the model is part of what is made"

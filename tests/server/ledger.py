@@ -46,7 +46,14 @@ class Ledger:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self.paths[path] += 1
         self._of(step)["calls"] += 1
-        row = {"path": path, "step": step, "body": body, "authorization": key, "at": time.monotonic(), "tokens": 0}
+        row: dict[str, object] = {
+            "path": path,
+            "step": step,
+            "body": body,
+            "authorization": key,
+            "at": time.monotonic(),
+            "tokens": 0,
+        }
         self.bodies.append(row)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self.repeated += digest in self._seen
