@@ -21,6 +21,8 @@ def forget_past_runs(holds: Callable[[str], bool]) -> int:
     if not Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().is_dir():
         return 0
     import flows.orchestration.recording  # noqa: F401 -- before Prefect reads its settings
+
+    # isort: split
     from prefect.settings import get_current_settings
 
     prefect, removed = get_current_settings(), 0
