@@ -43,8 +43,17 @@ def main(arguments: list[str]) -> int:
         environment = {**os.environ, **uv_variables(settings, os.environ)}
         install = [*UV, "install", "--quiet", "--python", sys.executable, *uv_arguments(settings)]
         torch = torch_for_cpus(install, environment, backends=([], ["--torch-backend", "cpu"]))
-        if _succeeds([*install, "--constraint", str(HASHES), *arguments, *torch], environment):
+        hashed = [*install, "--constraint", str(HASHES), *arguments, *torch]
+        done = subprocess.run(hashed, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        print(done.stderr, end="", file=sys.stderr, flush=True)
+        if done.returncode == 0:
             return _code([*UV, "check", "--quiet", "--python", sys.executable])
+        if "hash mismatch" in done.stderr.lower():
+            print(
+                "A package is not the one that .make/hashes.txt names: it is not installed, also not by pip.",
+                flush=True,
+            )
+            return done.returncode
     print("uv cannot do it here: pip does, which takes some minutes more and compares no hashes.", flush=True)
     install = [*PIP, "install", "-qq"]
     torch = torch_for_cpus(install, os.environ, backends=([],))

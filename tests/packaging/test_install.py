@@ -1,6 +1,7 @@
 """Does `.make/install.py` hand pip's settings to uv, take torch without CUDA, and do without uv?"""
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -15,6 +16,7 @@ from install import pip_settings, uv_arguments, uv_variables
 from tests.patience import PATIENCE
 
 INSTALL = Path(__file__).resolve().parents[2] / ".make" / "install.py"
+HASHES = INSTALL.with_name("hashes.txt")
 CONFIGURED = """
 [global]
 index-url = https://mirror.example/simple
@@ -99,6 +101,18 @@ def test_uv_finds_what_pip_would_and_takes_torch_without_cuda(wheels: Path, tmp_
     expected = {"application-1.0", "torch-2.13.0+cpu" if sys.platform == "linux" else "torch-2.13.0"}
     assert installed(tmp_path / "target") == expected
     assert output == ""  # nothing of pip, which stands in where uv fails
+
+
+@pytest.mark.packaging
+def test_a_package_with_another_hash_than_the_pinned_one_is_not_installed(wheels: Path, tmp_path: Path) -> None:
+    (version,) = re.findall(r"^idna==(\S+) ", HASHES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    wheel(wheels, "idna", version)
+    command = [sys.executable, str(INSTALL), "--target", str(tmp_path / "target"), "idna"]
+    environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode != 0
+    assert "also not by pip" in done.stdout
+    assert installed(tmp_path / "target") == set()
 
 
 @pytest.mark.slow
