@@ -281,8 +281,8 @@ def supported(asked: AskedTerms, piece: _Piece) -> bool:
     """
     held = piece.held | piece.above
     names = frozenset[str]().union(*asked.names, (term for term in asked.weights if asked.han and term.isascii()))
-    if asked.weights.keys() <= names:
-        return False  # what is asked of the names is in no word that a text could hold
+    if asked.foreign or asked.weights.keys() <= names:
+        return False  # what is asked is in no word that a text could hold: it is of another language, or names alone
     named = all(name <= held for name in asked.names) and asked.figures <= piece.held
     enough = asked.weigh(held) >= SUPPORTED
     if asked.han:

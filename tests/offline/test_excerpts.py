@@ -328,3 +328,8 @@ ONE = (
 @pytest.mark.parametrize("question", [*SEVERAL, *ONE])
 def test_parts_are_told_apart_in_order_and_one_question_stays_whole(question: str) -> None:
     assert parts_in(question) == SEVERAL.get(question, [question])
+
+
+def test_of_texts_in_another_language_nothing_is_called_supported() -> None:
+    text = "知识过滤器 knowledge filter 判断检索到的知识是否有用。filter 使用自然语言推理。"
+    assert ask("What does the knowledge filter do?", text).support == "partial"
