@@ -9,8 +9,9 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
 - less where it holds fewer than `NEWS` terms that the question has not, by `LENGTH` for each hundred
   characters (a divisor), by `RANK` for each place of its passage, and by `POINTS` where it says little more than
   where to read on;
-- more for its cosine with the question, read under its heading, by `MEANING`: the `COMPARED` best by words are
-  compared so where the question names nothing but acronyms.
+- more for its cosine with the question, read under its heading, or that of its section if that is higher, by
+  `MEANING`: where the question names nothing but acronyms, the opening of each section and the best pieces by words
+  are compared so, `COMPARED` texts in all. What is near in meaning needs no word of the question.
 
 For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. The ends of such links (`END`) come first, then,
@@ -62,8 +63,10 @@ KNOWN = re.compile(r"[a-z][a-z0-9.+-]{2,}")
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for the second and third excerpt
-MEANING, COMPARED, READ = 1.0, 36, 250
+MEANING, COMPARED, READ, OPENING = 1.0, 36, 250, 350  # the last two: characters of a piece, and of a section
+SECTIONS = 24  # of the texts that are compared at most so many are sections
 NEAR, CLEAR = 0.34, 0.44  # where no piece is so near in meaning, and no passage holds so much, nothing is said of it
+NEARER = 0.4  # what is so near in meaning is spoken of, however few of the question's words it holds
 
 Support = Literal["none", "partial", "abstained"]
 
@@ -152,7 +155,7 @@ def _pieces(asked: AskedTerms, passages: Sequence[OfferedPassage]) -> list[_Piec
             after = held[place + 1] if place + 1 < len(units) else frozenset()
             columns = passage.text[slice(*unit.header)] if unit.header else ""
             above = top | wanted & _terms_of(f"{unit.heading}\n{columns}", asked.language)
-            if not (held[place] or above or before or after) or text[-1] in "?？":
+            if text[-1] in "?？":
                 continue
             above -= held[place]
             beside = (before | after) - held[place] - above
@@ -168,11 +171,32 @@ def _points_on(text: str) -> bool:
 
 
 def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], similarity: Similarity) -> list[_Piece]:
-    """The best pieces by words and by what they mean under their headings; the best first."""
-    best = pieces[:COMPARED]
-    cosines = similarity(question, [f"{_heading(piece)}: {_text(piece)}"[:READ] for piece in best])
-    best = [replace(piece, meaning=MEANING * cosine) for piece, cosine in zip(best, cosines, strict=True)]
-    return sorted(best, key=lambda piece: -piece.worth(asked))
+    """The pieces by words and by what they, or the sections that they stand in, mean under their headings; the best
+    first."""
+    sections: dict[tuple[int, str], str] = {}
+    for piece in sorted(pieces, key=_place):
+        if is_laid_out(piece.passage.text, piece.unit) and len(sections) < SECTIONS:
+            opening = piece.passage.text[piece.unit.start : piece.unit.start + OPENING]
+            sections.setdefault(_section(piece), f"{_heading(piece)}: {opening}"[:OPENING])
+    best = pieces[: COMPARED - len(sections)]
+    own = [f"{_heading(piece)}: {_text(piece)}"[:READ] for piece in best]
+    cosines = similarity(question, [*sections.values(), *own])
+    of_section = dict(zip(sections, cosines, strict=False))
+    of_piece = {_place(piece): cosine for piece, cosine in zip(best, cosines[len(sections) :], strict=True)}
+
+    def meaning(piece: _Piece) -> float:
+        return max(of_section.get(_section(piece), 0.0), of_piece.get(_place(piece), 0.0))
+
+    read = [replace(piece, meaning=MEANING * meaning(piece)) for piece in pieces]
+    return sorted(read, key=lambda piece: -piece.worth(asked))
+
+
+def _section(piece: _Piece) -> tuple[int, str]:
+    return piece.passage.number, piece.unit.heading
+
+
+def _place(piece: _Piece) -> tuple[int, int]:
+    return piece.passage.number, piece.unit.start
 
 
 def _headings(piece: _Piece) -> str:
@@ -196,14 +220,15 @@ def best_excerpts(
     asked = asked_of(question, language, rarity, known)
     same = sum(asked.han == is_han(passage.text) for passage in passages)
     asked = replace(asked, foreign=2 * same < len(passages) or _reads_otherwise(question, language))
-    pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))[:POOL]
-    if not pieces or not spoken_of(asked, passages, pieces):
-        return ExcerptAnswer((), "abstained", language.label)
-    if similarity is not None and not asked.things:
+    pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))
+    nearest = 0.0
+    if similarity is not None and not asked.things and pieces:
         pieces = _compared(question, asked, pieces, similarity)
         nearest = max(piece.meaning for piece in pieces)
-        if not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR:
-            return ExcerptAnswer((), "abstained", language.label)
+    pieces = [piece for piece in pieces if piece.worth(asked) > 0][:POOL]
+    far = not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR
+    if not pieces or far or (nearest < NEARER and not spoken_of(asked, passages, pieces)):
+        return ExcerptAnswer((), "abstained", language.label)
     quotes = _chosen(asked, pieces)
     chosen = [piece for quote in quotes for piece in quote.pieces]
     support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"

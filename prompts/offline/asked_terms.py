@@ -32,7 +32,7 @@ _SHOWS = {
     for kind, pattern in {
         "number": r"(?<![A-Za-z-])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
         r"|[一二两三四五六七八九十百千万]",
-        "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b|[年月日]",
+        "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b\W{{1,2}}\d|\d\W{{1,2}}{MONTH}\b|[年月日]",
         "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
         r"|因为|由于|因此|所以|导致|以便|为了",
         "steps": r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
