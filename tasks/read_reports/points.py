@@ -28,6 +28,7 @@ T = TypeVar("T")
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
 MOST_POINTS = 12  # of these
 LEAST_SHARE = 0.15  # of the best point's score: what helps less stays out
+ALIKE = 0.7  # the share of its terms from which a point repeats another
 NOWHERE = ("", "")
 
 
@@ -179,18 +180,28 @@ def helpful_points(points: Sequence[Point], answerer: Step) -> list[Point]:
 
 
 def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> list[Point]:
-    """The points that are quoted where no model writes: of each source its best one before the second of any, none in
-    the words of another, as many as fit."""
+    """The points that are quoted where no model writes: none twice, the most helpful first, as many as fit. A point
+    counts half as much for each time that its source has spoken."""
     top = max((point.score for point in points), default=0)
-    spoken, said, rounds = Counter[str](), set[frozenset[str]](), list[tuple[int, Point]]()
-    for point in sorted(points, key=lambda point: -point.score):
-        words = frozenset(concept_terms(point.text))
-        if point.score >= max(1.0, LEAST_SHARE * top) and not any(words <= other or other <= words for other in said):
-            said.add(words)
-            rounds.append((spoken[point.source], point))
-            spoken[point.source] += 1
-    ordered = (point for _, point in sorted(rounds, key=lambda item: item[0]))
-    return first_fitting(ordered, size, most)[:MOST_POINTS]
+    left = [point for point in points if point.score >= max(1.0, LEAST_SHARE * top)]
+    terms = {point: frozenset(concept_terms(point.text)) for point in left}
+    chosen: list[Point] = []
+    spoken: Counter[str] = Counter()
+    while left and len(chosen) < MOST_POINTS:
+        best = max(left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point)))
+        left.remove(best)
+        own = terms[best]
+        if any(
+            len(own & terms[other]) > ALIKE * min(len(own), len(terms[other])) or own == terms[other]
+            for other in chosen
+        ):
+            continue
+        most -= size(best)
+        if chosen and most < 0:
+            break
+        chosen.append(best)
+        spoken[best.source] += 1
+    return chosen
 
 
 def by_source(points: Sequence[Point]) -> Iterator[Point]:

@@ -134,6 +134,8 @@ def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
 def kept_answers(workspace: Path) -> int:
     """Of evaluations that have not ended."""
     with sqlite3.connect(workspace / "side.sqlite") as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'").fetchone():
+            return 0  # the file is being made
         return int(connection.execute("SELECT count(*) FROM evaluated_answers").fetchone()[0])
 
 
@@ -265,8 +267,6 @@ def test_an_archive_holds_evaluations_and_watched_questions(bench: Bench) -> Non
     restored = bench.at(other)("evaluate", "--show", "1", "--json")
     assert restored.json["scores"] == report["scores"]
     assert "Holm Light" in bench.at(other)("watch").out
-    sizes = bench("status", "--json").json["sizes"]
-    assert sizes["evaluations_bytes"] > 0
 
 
 @pytest.mark.parametrize(
