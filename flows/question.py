@@ -16,7 +16,8 @@ from prompts.engine.spending import Meter
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.rewrite import Ambiguous, Rewrite
 from prompts.text.question import ParsedQuestion, is_plain, parse_question
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import Relevance
+from prompts.text.thesaurus import concept_terms, members
 from storage.answer_records import (
     Ambiguity,
     Answer,
@@ -178,13 +179,18 @@ class Question:
         return self.index.lexicon.idf_of
 
     @cached_property
-    def topic(self) -> QuestionTopic:
-        """What it is about, for those who read sentences without a model."""
+    def relevance(self) -> Relevance:
+        """The judge of sentences where no model reads them.
+
+        A concept is as rare as the commonest of its words.
+        """
+        rarity = self.rarity
+        weights = {term: min(map(rarity, members(term)), default=rarity(term)) for term in concept_terms(self.text)}
         aliases: dict[str, tuple[str, ...]] = {}
         for link in self.links:
             names = (*aliases.get(link.text, ()), *self.index.spellings[link.entity])
             aliases[link.text] = tuple(dict.fromkeys(names))
-        return QuestionTopic.of(self.parsed, self.rarity, aliases)
+        return Relevance(self.parsed, weights, aliases)
 
 
 @dataclass(frozen=True)

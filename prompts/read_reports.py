@@ -13,7 +13,7 @@ from prompts.engine.calls import NotAsAsked
 from prompts.engine.step import Inputs, Outputs, Step, instruction, left_out
 from prompts.offline.partial import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import CollectionTopic
 
 __all__ = ["Explore", "FollowUp", "Offered", "Partial", "PointWritten", "Rate", "rate_offline"]
 
@@ -69,12 +69,12 @@ class Partial(Step):
     role = "answer"
     task = AnswerPartly
 
-    async def run(self, reports: Sequence[Offered], topic: QuestionTopic) -> list[PointWritten]:
+    async def run(self, reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
         """Points in the model's order, as it wrote them."""
         if self.is_offline:
             return points_by_rules(reports, topic)
         shown = [report.written() for report in reports]
-        written: PointsWritten = (await self.acall(question=topic.question.text, reports=shown)).partial
+        written: PointsWritten = (await self.acall(question=topic.relevance.question.text, reports=shown)).partial
         return shown_by(reports, written.points)
 
 
@@ -87,8 +87,8 @@ def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list
     ]
 
 
-def points_by_rules(reports: Sequence[Offered], topic: QuestionTopic) -> list[PointWritten]:
-    """Each finding's own sentence as a point; what it helps is `QuestionTopic.worth`."""
+def points_by_rules(reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
+    """Each finding's own sentence as a point; what it helps is `CollectionTopic.worth`."""
     pieces = [piece for report in reports for _, piece in report.findings]
     return [
         PointWritten(text=" ".join(piece.text.split()), findings=[piece.number], score=round(MOST * topic.worth(piece)))
@@ -131,18 +131,20 @@ class Explore(Step):
     role = "answer"
     task = ExploreReports
 
-    async def run(self, focus: str, texts: Sequence[Offered], topic: QuestionTopic) -> Explored:
+    async def run(self, focus: str, texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
         """Points as the model wrote them; follow-ups are bounded, the best first."""
         if self.is_offline:
             return explore_by_rules(texts, topic)
         shown = [text.written() for text in texts]
-        explored: Explored = (await self.acall(question=topic.question.text, focus=focus, reports=shown)).explored
+        explored: Explored = (
+            await self.acall(question=topic.relevance.question.text, focus=focus, reports=shown)
+        ).explored
         best = sorted(explored.follow_ups, key=lambda follow_up: -follow_up.score)[:MOST_FOLLOW_UPS]
         follow_ups = [follow_up for follow_up in best if follow_up.score > 0]
         return Explored(points=shown_by(texts, explored.points), follow_ups=follow_ups)
 
 
-def explore_by_rules(texts: Sequence[Offered], topic: QuestionTopic) -> Explored:
+def explore_by_rules(texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
     """The statements as points; what to look up next are the names that the best of them bring in."""
     points = points_by_rules(texts, topic)
     best = follow_ups_offline([(point.text, point.score) for point in points], topic, RULE_FOLLOW_UPS)
@@ -178,13 +180,13 @@ class Rate(Step):
     role = "filter"
     task = RateReports
 
-    async def run(self, reports: Sequence[Evidence], topic: QuestionTopic) -> list[float]:
+    async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float]:
         """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the
         question stands in the report's community."""
         if self.is_offline:
             return [rate_offline(report, topic) for report in reports]
         shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
-        rated: Ratings = (await self.acall(question=topic.question.text, reports=shown)).rated
+        rated: Ratings = (await self.acall(question=topic.relevance.question.text, reports=shown)).rated
         ratings = {rating.report: rating.rating for rating in rated.ratings}
         return [ratings[number] / MOST_RATING for number in range(len(reports))]
 

@@ -18,6 +18,7 @@ from prompts.decompose import Decompose, needs
 from prompts.engine.models import Models
 from prompts.read_reports import Offered, Partial
 from prompts.rewrite import Hypothesize
+from prompts.text.relevance import CollectionTopic
 from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
 from tasks.answer import AnswerContext, answer_directly
@@ -75,7 +76,7 @@ async def source_texts(question: Question, search: PassageSearch, models: Models
         statements = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
         if statements:
             offered[chunk.id] = Offered(chunk.title, "", statements)
-    texts, topic = ReportTexts(offered, pool), question.topic
+    texts, topic = ReportTexts(offered, pool), CollectionTopic(question.relevance)
     points = await partial_answers(texts, question.text, topic, Partial(models))
     return result_of(points, texts, topic, search, f"{len(chunks)} passages read")
 

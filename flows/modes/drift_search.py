@@ -12,7 +12,7 @@ from flows.session import ReportReader
 from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from prompts.read_reports import Explore, Offered, Rate
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import CollectionTopic
 from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, helpful_points, text_of, with_sentences
 from tasks.step import first_fitting
 
@@ -47,10 +47,10 @@ async def drift_search(question: Question, search: PassageSearch, reports: Repor
 
 
 async def _looked_up(
-    focus: str, texts: ReportTexts, search: PassageSearch, topic: QuestionTopic, most: int
+    focus: str, texts: ReportTexts, search: PassageSearch, topic: CollectionTopic, most: int
 ) -> ReportTexts:
     """The texts, with the sentences nearest to the question in the passages that a search for the focus finds."""
-    passages = await search.passages([f"{focus} {topic.question.text}"], LOOK_UP_PASSAGES)
+    passages = await search.passages([f"{focus} {topic.relevance.question.text}"], LOOK_UP_PASSAGES)
     pool, new = with_sentences(texts.pool, [search.chunk(passage.chunk) for passage in passages])
     if not new:
         return ReportTexts(texts.offered, pool)

@@ -14,7 +14,7 @@ from flows.session import ReportReader
 from prompts.answer import ReduceStep
 from prompts.engine.models import Models
 from prompts.read_reports import Partial, Rate
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import CollectionTopic
 from storage.answer_records import ReportRead, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer
@@ -67,7 +67,7 @@ async def global_search(question: Question, search: PassageSearch, reports: Repo
 
 
 def result_of(
-    points: Sequence[Point], texts: ReportTexts, topic: QuestionTopic, search: PassageSearch, reason: str
+    points: Sequence[Point], texts: ReportTexts, topic: CollectionTopic, search: PassageSearch, reason: str
 ) -> ModeResult:
     """Points as the context of one answer: they are the notes, the statements that show them the sources.
 
@@ -83,8 +83,8 @@ def result_of(
         report = texts.offered.get(point.report)
         title = report.title if report else ""
         parts.append(SubQuestion(question=title, answer=point.text, evidence=tuple(chunks)))
-    if not points or (topic.missing > MOST_MISSING and not topic.names):
-        nothing = "文档中没有说明。" if topic.question.chinese else "The documents do not say."
+    if not points or (topic.missing > MOST_MISSING and not topic.relevance.names):
+        nothing = "文档中没有说明。" if topic.relevance.question.chinese else "The documents do not say."
         stated = StatedAnswer(nothing, fallback="abstained")
     else:
         lines = [f"{claim.text} {_marks(claim.findings, of)}" for claim in by_source(points)]
@@ -123,7 +123,7 @@ def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
 
 def near_to(question: Question, search: PassageSearch) -> NearPassages:
     """What stands near to the question, of what it may look into."""
-    return near_of(question.topic, question.index, search.cosines(question.text), question.only)
+    return near_of(question.relevance, question.index, search.cosines(question.text), question.only)
 
 
 async def selected_for(question: Question, near: NearPassages, reports: ReportReader, rater: Rate) -> SelectedReports:

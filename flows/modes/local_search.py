@@ -12,7 +12,8 @@ from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader, ReportReader
 from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
-from prompts.text.relevance import QuestionTopic
+from prompts.text.evidence import Evidence
+from prompts.text.relevance import Relevance
 from storage.answer_records import ReportRead
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note
@@ -35,10 +36,10 @@ async def local_search(
     named = list(dict.fromkeys(graph.index.entities[link.entity].id for link in question.links))
     if not named:
         return result
-    sources, most, topic = list(result.context.sources), search.most, question.topic
-    claims = _lines(_claims(named, question.only, search, graph), sources, round(CLAIM_SHARE * most), topic)
+    sources, most, relevance = list(result.context.sources), search.most, question.relevance
+    claims = _lines(_claims(named, question.only, search, graph), sources, round(CLAIM_SHARE * most), relevance)
     around = reports.around(named)
-    findings = _lines(_findings(around, question.only, reports), sources, round(REPORT_SHARE * most), topic)
+    findings = _lines(_findings(around, question.only, reports), sources, round(REPORT_SHARE * most), relevance)
     notes = [*result.context.notes]
     notes += [Note("Claims", "\n".join(claims))] if claims else []
     notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
@@ -71,14 +72,14 @@ def _findings(around: Sequence[Report], only: Sequence[str] | None, reports: Rep
 
 
 def _lines(
-    statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, topic: QuestionTopic
+    statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, relevance: Relevance
 ) -> list[str]:
     """The statements as lines, nearest to the question first, until `most` tokens are used, each with the number of its
     source; a statement that lies in none of the sources adds its own to them."""
 
     def near(statement: tuple[str, Source]) -> tuple[float, str, int]:
-        text, source = statement
-        return -topic.covered(f"{source.title} {text} {source.text}"), source.document, source.start
+        piece = Evidence(0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}")
+        return -relevance.coverage(piece), statement[1].document, statement[1].start
 
     lines = []
     for text, source in sorted(statements, key=near):

@@ -15,6 +15,7 @@ from prompts.text.amounts import MONTHS
 from prompts.text.evidence import cells_of
 from prompts.text.names import NameSpan, kind_of_words, name_spans
 from prompts.text.names_zh import is_generic, kind_of, name_spans_zh
+from prompts.text.relevance import PRONOUN
 from prompts.text.segment import units
 from prompts.text.tokens import usually_lower
 from prompts.text.words import CJK, STOPWORDS, WORD, fold, groups_in, is_han, words_in
@@ -136,14 +137,6 @@ def _words(text: str) -> str:
 
 # --- relations of names in a sentence --------------------------------------------------------------------------------
 
-# What opens a sentence and stands for something named before it.
-_PRONOUN = re.compile(
-    r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
-    r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
-    r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
-    r"|\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])",
-    re.I,
-)
 TOGETHER, TOGETHER_ZH = "named with", "同见"
 _LEFT_OUT = re.compile(
     r"\([^()]*\)|\[[^\]]*\]|（[^（）]*）|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their|later|"
@@ -167,7 +160,7 @@ def statements(text: str, start: int, end: int, names: Sequence[NameSpan], topic
 
     In a list ("designed A, B and C") the words before it hold for all.
     """
-    pronoun = _PRONOUN.match(text, start, names[0].start if names else start)
+    pronoun = PRONOUN.match(text, start, names[0].start if names else start)
     previous, position = (topic, pronoun.end()) if topic and pronoun else ("", start)
     source = predicate = ""
     for name in names:

@@ -1,25 +1,30 @@
-"""What a question is about, and how much a text says about it: the weighted coverage of its words."""
+"""Relevance of a sentence to a question, by the weighted coverage of its words; and the topic of a question about a
+whole collection.
+
+A word counts fully where the sentence has it, nearly so where its title or heading has it, and by the sentence before
+where it opens with a pronoun. Names count as a whole, under any alias.
+"""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 
 from prompts.text.evidence import Evidence
 from prompts.text.names_zh import tagged
 from prompts.text.question import ParsedQuestion
-from prompts.text.thesaurus import concept_terms, members
-from prompts.text.words import HAN_STOP, fold, fold_name, is_han, words_in
+from prompts.text.thesaurus import concept_terms
+from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han, words_in
 
-# What the words of the best passages count beside those of the question.
-NEAR_SHARE = 0.6
-# What is left of a sentence's fit where its passage is not near.
-OWN_FIT = 0.4
-# From this share of the words (the question's, those near to it) on a sentence speaks of it.
-ENOUGH = 0.25
-SHORTEST = 25  # signs: less is a label
-_HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
-_ASKED_BACK = re.compile(r"[?？]\W*$")
+# What opens a sentence and stands for something named before it.
+PRONOUN = re.compile(
+    r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
+    r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
+    r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
+    r"|\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])",
+    re.I,
+)
+TITLE_SHARE, HEADING_SHARE, BEFORE_SHARE, PRONOUN_SHARE = 0.9, 0.8, 0.5, 0.95
 _ZH_ASKING = re.compile(
     r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
     r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
@@ -30,8 +35,93 @@ _ASKING = frozenset(
 )
 
 
+class Relevance:
+    """How much of one question a sentence has."""
+
+    def __init__(
+        self, question: ParsedQuestion, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the
+        question to the other names of the same thing."""
+        self.question, self.aliases = question, aliases or {}
+        rarest = max(weights.values(), default=1.0)
+        # The graph knows common Chinese words ("社区") as names too: one so short is no name of its own.
+        known = {name: (name, *others) for name, others in self.aliases.items() if len(name) > 2 or not is_han(name)}
+        self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
+        self._terms_of_names = [frozenset(concept_terms(name)) for name in known]
+        self.name_terms = frozenset[str]().union(*self._terms_of_names)
+        text = question.text
+        if question.chinese:  # its words apart, so that no term runs over the end of one; single characters say little
+            words = tagged(_ZH_ASKING.sub(" ", text))
+            text = " ".join(word for word, _, _ in words if len(word) > 1 or not is_han(word))
+        # "Summarise" says what to do with the evidence, not what is in it.
+        asking = _ASKING | {"~summary"} if question.form == "summary" else _ASKING
+        fillers = {term for term in concept_terms(text) if len(term) == 2 and HAN_STOP.issuperset(term)}
+        wanted = [term for term in concept_terms(text) if term not in asking | fillers]
+        self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
+        self.cues = [term for term in wanted if term not in self.name_terms]
+        self._coverage: dict[Evidence, float] = {}
+
+    def coverage(self, evidence: Evidence) -> float:
+        """The share of the question's words that a sentence has, 0-1, by their weights."""
+        if evidence not in self._coverage:
+            shares = self._shares(evidence)
+            total = sum(self.weights.values()) or 1.0
+            self._coverage[evidence] = sum(weight * shares[term] for term, weight in self.weights.items()) / total
+        return self._coverage[evidence]
+
+    def _shares(self, evidence: Evidence) -> dict[str, float]:
+        """How far the sentence has each word of the question; a thing under another name has all words of its name."""
+        text_terms, before = term_set(evidence.text), term_set(evidence.before)
+        title, heading = term_set(evidence.title), term_set(evidence.heading)
+        refers_back = PRONOUN.match(evidence.text) is not None
+        back = PRONOUN_SHARE if refers_back else BEFORE_SHARE
+        shares = {
+            term: 1.0
+            if term in text_terms
+            else max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
+            for term in self.weights
+        }
+        around = f"{evidence.title} {evidence.heading} {evidence.before if refers_back else ''}"
+        for terms, forms in zip(self._terms_of_names, self.names, strict=True):
+            held = max(float(_names(evidence.text, forms)), TITLE_SHARE * _names(around, forms))
+            shares |= {term: max(shares[term], held) for term in terms if term in shares}
+        return shares
+
+
+@lru_cache(maxsize=50_000)
+def term_set(text: str) -> frozenset[str]:
+    """The distinct terms of a text, as `concept_terms` has them."""
+    return frozenset(concept_terms(text))
+
+
+@lru_cache(maxsize=50_000)
+def _names(text: str, forms: tuple[str, ...]) -> bool:
+    """Whether a text holds a name under one of its folded forms, as whole words where it has spaces."""
+    if is_han(text):
+        return any(form in fold(text) for form in forms)
+    folded = f" {fold_name(text)} "
+    return any(f" {form} " in folded if form.isascii() else form in folded for form in forms)
+
+
+# --- questions about a whole collection ------------------------------------------------------------------------------
+
+# What the words of the best passages count beside those of the question.
+NEAR_SHARE = 0.6
+# What is left of a sentence's fit where its passage is not near.
+OWN_FIT = 0.4
+# From this share of the words (the question's, those near to it) on a sentence speaks of it.
+ENOUGH = 0.25
+SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; much beside the point
+_HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
+
+
+A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
+_ASKED_BACK = re.compile(r"[?？]\W*$")
+
+
 @cache
-def collection_terms() -> frozenset[str]:
+def _of_collection() -> frozenset[str]:
     """The terms that speak of documents and what is said in them."""
     return frozenset(
         term
@@ -42,42 +132,20 @@ def collection_terms() -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class QuestionTopic:
-    """What a question is about, apart from the words that ask and those that speak of documents.
+class CollectionTopic:
+    """What a question about a collection is about, apart from the words that speak of the collection itself.
 
-    "Which guests discuss the role of failure in innovation?" is about failure and innovation. `weights` are these terms
-    with their rarities, `names` the terms of each thing named with its names as they are folded, under any of which it
-    counts. `near` holds the words of the passages that fit best, with their weights (together 1; relevance models:
-    Lavrenko and Croft 2001), `absent` the terms that nothing in the collection has.
+    "Which guests discuss the role of failure in innovation?" is about failure and innovation. `relevance` is the judge
+    of the question; `near` holds the words of the passages that fit best, with their weights (together 1; relevance
+    models: Lavrenko and Croft 2001).
     """
 
-    question: ParsedQuestion
-    weights: Mapping[str, float]
-    names: Sequence[tuple[frozenset[str], tuple[str, ...]]] = ()
+    relevance: Relevance
     near: Mapping[str, float] = field(default_factory=dict)
+    # Words of the question that nearly every passage has, those that are commonplace, and those that none has.
+    everywhere: frozenset[str] = frozenset()
+    common: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(
-        cls, question: ParsedQuestion, rarity: Callable[[str], float], aliases: Mapping[str, Sequence[str]]
-    ) -> "QuestionTopic":
-        """`rarity` is that of a term in the collection; a concept is as rare as the commonest of its words. `aliases`
-        has the other names of each thing that the question names."""
-        text = question.text
-        if question.chinese:  # its words apart, so that no term runs over the end of one; single characters say little
-            words = tagged(_ZH_ASKING.sub(" ", text))
-            text = " ".join(word for word, _, _ in words if len(word) > 1 or not is_han(word))
-        # "Summarise" says what to do with the evidence, not what is in it.
-        left_out = _ASKING | collection_terms() | ({"~summary"} if question.form == "summary" else set())
-        wanted = [term for term in concept_terms(text) if term not in left_out]
-        wanted = [term for term in wanted if not (len(term) == 2 and HAN_STOP.issuperset(term))]
-        # The graph knows common Chinese words ("社区") as names too: one so short is no name of its own.
-        known = {name: (name, *others) for name, others in aliases.items() if len(name) > 2 or not is_han(name)}
-        names = [
-            (frozenset(concept_terms(name)), tuple(filter(None, map(fold_name, forms))))
-            for name, forms in known.items()
-        ]
-        return cls(question, {term: min(map(rarity, members(term)), default=rarity(term)) for term in wanted}, names)
 
     @cached_property
     def asked(self) -> dict[str, float]:
@@ -85,54 +153,62 @@ class QuestionTopic:
 
         What nothing in the collection has tells no sentence from another, and is left out beside other words.
         """
-        weights = {term: weight for term, weight in self.weights.items() if term not in self.absent} or self.weights
+        wanted = {} if self.of_all else self._wanted
+        weights = {term: weight for term, weight in wanted.items() if term not in self.absent} or wanted
         total = sum(weights.values())
         return {term: weight / total for term, weight in weights.items()} if total else {}
 
-    @property
+    @cached_property
     def missing(self) -> float:
         """The share of what the question asks about that the collection has no word of, 0-1."""
-        total = sum(self.weights.values())
-        return sum(weight for term, weight in self.weights.items() if term in self.absent) / total if total else 0.0
+        total = sum(self._wanted.values())
+        return sum(weight for term, weight in self._wanted.items() if term in self.absent) / total if total else 0.0
+
+    @cached_property
+    def _wanted(self) -> dict[str, float]:
+        left_out = _of_collection() | self.everywhere
+        return {term: weight for term, weight in self.relevance.weights.items() if term not in left_out}
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The terms for lexical search; all where the question asks about everything."""
+        terms = content_terms(self.relevance.question.text)
+        return [term for term in terms if not all(map(self.of_collection, concept_terms(term)))] or terms
+
+    def of_collection(self, term: str) -> bool:
+        """Whether a term speaks of documents and what is said in them, whatever they are about."""
+        return term in _of_collection()
+
+    @cached_property
+    def of_all(self) -> bool:
+        """Whether the question asks about the collection as such, and names nothing in it."""
+        return not self.relevance.names and not set(self.relevance.cues) - _of_collection()
 
     def covered(self, text: str) -> float:
-        """The share of what the question asks about that a text has, 0-1."""
-        terms = term_set(text)
-        terms = terms.union(*(own for own, forms in self.names if _named(text, forms)))
-        return sum(weight for term, weight in self.asked.items() if term in terms)
+        """The share of what the question asks about that the text has, 0-1."""
+        text_terms = term_set(text)
+        return sum(weight for term, weight in self.asked.items() if term in text_terms)
 
     def worth(self, piece: Evidence) -> float:
         """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its passage. 0: not at all."""
-        text = " ".join(piece.text.split())
-        if not self.asked:
-            return telling(text)
-        near = min(1.0, sum(weight for term, weight in self.near.items() if term in term_set(text)) / ENOUGH)
-        # Where the question names something, it may stand in the title too.
-        asked = self.covered(f"{piece.title} {text}" if self.names else text)
+        text_terms = term_set(piece.text)
+        near = min(1.0, sum(weight for term, weight in self.near.items() if term in text_terms) / ENOUGH)
+        # Where the question names something, under any of its names, it may stand in the title too.
+        asked = self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
         share = NEAR_SHARE if self.near else 0.0
+        fit = (asked + share * near) / (1 + share) if self.asked else near
         # What has next to none of the question's words is at most about something near to it.
-        spoken = min(1.0, asked / ENOUGH)
-        fit = (asked + share * near) / (1 + share)
+        spoken = min(1.0, asked / ENOUGH) if self.asked else 1.0
+        text = " ".join(piece.text.split())
         return telling(text) * (1 + spoken) / 2 * fit * (OWN_FIT + (1 - OWN_FIT) * piece.prior)
 
 
 @lru_cache(maxsize=50_000)
-def term_set(text: str) -> frozenset[str]:
-    """The distinct terms of a text, as `concept_terms` has them."""
-    return frozenset(concept_terms(text))
-
-
-@lru_cache(maxsize=50_000)
-def _named(text: str, forms: tuple[str, ...]) -> bool:
-    """Whether a text holds a name under one of its folded forms, as whole words where it has spaces."""
-    if is_han(text):
-        return any(form in fold(text) for form in forms)
-    folded = f" {fold_name(text)} "
-    return any(f" {form} " in folded if form.isascii() else form in folded for form in forms)
-
-
 def telling(text: str) -> float:
-    """How much a sentence says that stands by itself, 0-1: less a question, nothing a label or a heading."""
-    if len(text) * (_HAN_SIGNS if is_han(text) else 1) < SHORTEST or text.startswith("#"):
+    """How much a sentence says that stands by itself, 0-1: less a question, a fragment, a file's name."""
+    size = len(text) * (_HAN_SIGNS if is_han(text) else 1)
+    if size < SHORTEST or text.startswith("#"):
         return 0.0
-    return 0.5 if _ASKED_BACK.search(text) else 1.0
+    worth = 1.0 if SHORT <= size <= LONG else 0.7
+    worth *= 0.5 if _ASKED_BACK.search(text) else 1.0
+    return worth * (0.3 if A_FILE.search(text) else 1.0)

@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import QuestionTopic, collection_terms, term_set
+from prompts.text.relevance import CollectionTopic, Relevance, term_set
 from prompts.text.thesaurus import members
-from prompts.text.words import content_terms
+from prompts.text.tokens import rarity
+from prompts.text.words import content_terms, is_han
 from storage.records import Chunk
 from tasks.retrieve.lexical import scaled
 from tasks.retrieve.search import SearchIndex
@@ -22,15 +23,21 @@ from tasks.sources import pool_of
 NEAR_CHUNKS = 48
 FEEDBACK_CHUNKS, FEEDBACK_LEAST = 20, 6  # a tenth of all, within these
 NEAR_TERMS = 24
+LEAST_BITS = 2.0  # a word that names a theme is no everyday word
 LEAST_HOLDERS = 3  # passages: what fewer of the best say is their own
+# Of a word that a collection is about: the least share of its sources, and what one counts that is spread evenly.
+LEAST_SOURCES, EVENLY = 0.25, 0.02
+COMMON_WORDS = 500  # the most widespread, from which its words are chosen at any rate
 MOST_OF_A_DOCUMENT = 3  # sentences
+# Shares of the greatest rarity: a word below the first is in every passage or its title ("tech" of a tech podcast).
+EVERYWHERE, COMMONPLACE = 0.03, 0.35
 
 
 @dataclass(frozen=True)
 class NearPassages:
     """What stands near to a question: its topic with the words of the best passages, and these passages (0-1)."""
 
-    topic: QuestionTopic
+    topic: CollectionTopic
     chunks: Mapping[str, float]
 
 
@@ -75,41 +82,86 @@ class CommunityChunkIndex:
 
 
 def near_of(
-    topic: QuestionTopic, index: SearchIndex, cosines: Mapping[str, float], documents: Collection[str] | None
+    relevance: Relevance, index: SearchIndex, cosines: Mapping[str, float], documents: Collection[str] | None
 ) -> NearPassages:
-    """The passages nearest to the question by words and meaning, and the words that they share; none for a question
-    about everything, or about what nothing in the collection has a word of."""
+    """The passages nearest to the question by words and meaning, and the words that they share."""
     held = index.lexicon.column
-    absent = frozenset(term for term in topic.weights if held.keys().isdisjoint(members(term) or (term,)))
-    topic = replace(topic, absent=absent)
-    if not topic.asked or (topic.missing == 1.0 and not topic.names):
-        return NearPassages(topic, {})
-    words = [term for term in content_terms(topic.question.text) if not topic.weights.keys().isdisjoint(term_set(term))]
-    named = [term for _, forms in topic.names for form in forms for term in content_terms(form)]
-    scores = scaled(index.lexicon.scores_of(dict.fromkeys([*words, *named]))) + scaled(index.by_chunk(cosines))
+    absent = frozenset(term for term in relevance.weights if held.keys().isdisjoint(members(term) or (term,)))
+    topic = CollectionTopic(
+        relevance,
+        everywhere=_commoner(EVERYWHERE, relevance, index),
+        common=_commoner(COMMONPLACE, relevance, index),
+        absent=absent,
+    )
+    if topic.missing == 1.0 and not relevance.names:
+        return NearPassages(topic, {})  # nothing in the collection has a word of it
+    named = [term for forms in relevance.aliases.values() for form in forms for term in content_terms(form)]
+    lexical = index.lexicon.scores_of(dict.fromkeys([*topic.words, *named]))
+    # Where the question says nothing that sets passages apart, they are those about what the collection is about.
+    keys = {} if set(topic.asked) - topic.common else _key_terms(topic, index)
+    scores = scaled(lexical) + scaled(index.by_chunk(cosines)) if topic.asked else np.zeros(len(index.chunks))
+    for term, weight in ({} if topic.asked else keys).items():
+        scores[index.lexicon.holding(term)] += weight
     scores[~index.allowed(documents)] = 0.0
     best = [int(place) for place in np.argsort(-scores, kind="stable")[:NEAR_CHUNKS] if scores[place] > 0]
     few = min(FEEDBACK_CHUNKS, max(FEEDBACK_LEAST, len(index.chunks) // 10))
-    near = _shared_terms([index.chunks[place] for place in best[:few]], topic, index)
+    near = keys or _shared_terms([index.chunks[place] for place in best[:few]], topic, index)
     chunks = {index.chunks[place].id: float(scores[place] / scores[best[0]]) for place in best}
     return NearPassages(replace(topic, near=near), chunks)
 
 
-def _shared_terms(chunks: Sequence[Chunk], topic: QuestionTopic, index: SearchIndex) -> dict[str, float]:
+def _commoner(share: float, relevance: Relevance, index: SearchIndex) -> frozenset[str]:
+    """The question's words whose rarity is below this share of that of a word that nothing has."""
+    rarest = index.lexicon.idf_of("")
+    return frozenset(term for term, weight in relevance.weights.items() if weight < share * rarest)
+
+
+def _key_terms(topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
+    """The words that a collection is about, with their weights (together 1): many passages hold them, but those of
+    fewer sources than chance would have it (residual IDF: Church and Gale 1995)."""
+    lexicon = index.lexicon
+    held = np.diff(lexicon.matrix.indptr)
+    names, rows = np.unique([chunk.title or chunk.document for chunk in index.chunks], return_inverse=True)
+    of = sparse.csr_matrix((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(names), len(rows)))
+    spread = np.diff((of @ lexicon.matrix).tocsc().indptr)
+    expected = len(names) * -np.expm1(-held / len(names))
+    bursts = np.log(np.maximum(1.0, expected / np.maximum(spread, 1)))
+    # Where every passage is a source of its own, no word of content is in a quarter of them.
+    common = np.sort(spread)[::-1][:COMMON_WORDS][-1] if spread.size else 0
+    least = max(2, min(LEAST_SOURCES * len(names), common))
+    worth = np.where(spread >= least, held * (EVENLY + bursts) * lexicon.idf, 0.0)
+    terms = list(lexicon.column)
+    weights: dict[str, float] = {}
+    for column in np.argsort(-worth, kind="stable"):
+        term = terms[column]
+        if len(weights) == NEAR_TERMS or worth[column] <= 0:
+            break
+        telling = rarity(term) >= LEAST_BITS and (len(term) > 3 or is_han(term))
+        if term.isalpha() and telling and not topic.of_collection(term):
+            weights[term] = float(worth[column])
+    return _shares(weights)
+
+
+def _shares(weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights that are 1 together."""
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def _shared_terms(chunks: Sequence[Chunk], topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     """The words that the best passages share and others lack, with their weights (together 1)."""
     holders = Counter(term for chunk in chunks for term in term_set(chunk.text))
-    left_out = collection_terms().union(topic.weights, *(terms for terms, _ in topic.names))
+    left_out = set(topic.relevance.weights) | topic.relevance.name_terms
     size = index.lexicon.size
     worth: dict[str, float] = {}
     for term, count in holders.items():
-        if count < LEAST_HOLDERS or term in left_out or not term.isalpha():
+        if count < LEAST_HOLDERS or term in left_out or not term.isalpha() or topic.of_collection(term):
             continue
         lift = float(np.log((count / len(chunks)) / (max(1, len(index.lexicon.holding(term))) / size)))
         if lift > 0:
             worth[term] = count / len(chunks) * lift
     best = sorted(worth, key=lambda term: (-worth[term], term))[:NEAR_TERMS]
-    total = sum(worth[term] for term in best)
-    return {term: worth[term] / total for term in best}
+    return _shares({term: worth[term] for term in best})
 
 
 def sentences_near(near: NearPassages, index: SearchIndex, most: int) -> list[Evidence]:

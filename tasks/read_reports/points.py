@@ -15,7 +15,7 @@ from prompts.engine.effort import Effort
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import CollectionTopic
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
@@ -149,7 +149,7 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 
 
 @step("partial", BRIEF, asks_model=True)
-async def partial_answers(texts: ReportTexts, seed: str, topic: QuestionTopic, answerer: Partial) -> list[Point]:
+async def partial_answers(texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial) -> list[Point]:
     """The points that go into the answer, most helpful first."""
     names = shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
@@ -255,7 +255,7 @@ class Agenda:
 
 @step("explore", BRIEF, asks_model=True)
 async def explore(
-    focus: str, texts: Sequence[tuple[str, Offered]], topic: QuestionTopic, explorer: Explore
+    focus: str, texts: Sequence[tuple[str, Offered]], topic: CollectionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
     """The points of these texts (name, text), and what to look up next."""
     explored = await explorer.run(focus, [text for _, text in texts], topic)

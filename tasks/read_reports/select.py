@@ -12,7 +12,7 @@ from prompts.engine.calls import fitting, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
 from prompts.read_reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import CollectionTopic
 from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
 from tasks.read_reports.near import CommunityChunkIndex, NearPassages
@@ -179,7 +179,7 @@ def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityCh
 
 @step("rate", BRIEF, asks_model=True)
 async def rate_reports(
-    reports: Sequence[Report], estimates: Mapping[str, float], topic: QuestionTopic, rater: Rate
+    reports: Sequence[Report], estimates: Mapping[str, float], topic: CollectionTopic, rater: Rate
 ) -> list[float]:
     """The relevance of each report, 0-1, in order, by its title and the opening of its summary; many in one call."""
     limits = rater.policy.limits

@@ -10,7 +10,7 @@ from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.text.evidence import Evidence
 from prompts.text.question import parse_question
-from prompts.text.relevance import QuestionTopic
+from prompts.text.relevance import CollectionTopic, Relevance
 
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
 Made = TypeVar("Made", bound=Step)
@@ -35,8 +35,8 @@ def spared(step: Step) -> dict[str, str]:
     return dict(step.models.meter.spared())
 
 
-def gist_of(question: str) -> QuestionTopic:
-    return QuestionTopic.of(parse_question(question), lambda term: 1.0, {})
+def gist_of(question: str) -> CollectionTopic:
+    return CollectionTopic(Relevance(parse_question(question), {}))
 
 
 def piece(number: int, text: str, title: str = "Wells") -> Evidence:

@@ -1,18 +1,10 @@
 """What a question asks for, and how much a text has to do with it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
 from prompts.text.evidence import Evidence
 from prompts.text.question import is_nested, parse_question
-from prompts.text.relevance import QuestionTopic, telling
-
-
-def topic_of(question: str, aliases: Mapping[str, Sequence[str]] | None = None, **known: Any) -> QuestionTopic:
-    return replace(QuestionTopic.of(parse_question(question), lambda term: 1.0, aliases or {}), **known)
+from prompts.text.relevance import CollectionTopic, Relevance, telling
 
 
 @pytest.mark.parametrize(
@@ -26,18 +18,24 @@ def topic_of(question: str, aliases: Mapping[str, Sequence[str]] | None = None, 
     ],
 )
 def test_a_question_about_everything_is_told_from_one_about_something(question: str, so: bool) -> None:
-    assert (topic_of(question, {"Kestrel Bridge": ()} if "Kestrel" in question else {}).asked == {}) is so
+    known = {"Kestrel Bridge": ()} if "Kestrel" in question else {}
+    topic = CollectionTopic(Relevance(parse_question(question), {}, known))
+    assert topic.of_all is so
+    assert (topic.asked == {}) is so
 
 
 def test_that_guests_discuss_something_is_not_what_is_asked() -> None:
-    topic = topic_of("Which guests frequently discuss the role of failure in innovation?")
-    assert sorted(topic.asked) == ["innov", "~problem"]
+    topic = CollectionTopic(
+        Relevance(parse_question("Which guests frequently discuss the role of failure in innovation?"), {})
+    )
+    assert sorted(topic.words) == ["failur", "innov"]
     assert topic.covered("Innovation needs failure.") == 1.0
     assert topic.covered("Our guests discuss their role today.") == 0.0
 
 
 def test_words_near_to_the_question_help_but_less_than_its_own() -> None:
-    topic = topic_of("What do they say about privacy?", near={"data": 0.5, "consent": 0.5})
+    relevance = Relevance(parse_question("What do they say about privacy?"), {})
+    topic = CollectionTopic(relevance, {"data": 0.5, "consent": 0.5})
     said = [
         f"{word} is what we have to think about first, all of us."
         for word in ("Privacy and data", "Privacy", "Data", "Weather")
@@ -50,7 +48,8 @@ def test_words_near_to_the_question_help_but_less_than_its_own() -> None:
 
 
 def test_what_is_named_counts_under_its_other_names_and_in_the_title() -> None:
-    topic = topic_of("What is said of Kestrel Bridge?", {"Kestrel Bridge": ("红隼桥",)})
+    relevance = Relevance(parse_question("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)})
+    topic = CollectionTopic(relevance)
     cables = "The cables were all replaced in the winter of that year."
     assert topic.worth(Evidence(0, "d", "", "红隼桥的钢索在去年冬天已经全部更换完毕。")) > 0.2
     assert topic.worth(Evidence(0, "d", "Kestrel Bridge", cables)) > 0.2
@@ -64,6 +63,7 @@ SAID = "Salt has reached the wells of the brewery this year."
     ("better", "worse"),
     [
         (SAID, "Has salt reached the wells of the brewery this year?"),
+        (SAID, "EP_12_Salt_wells.txt has reached the brewery again."),
         (SAID, "# Salt has reached the wells of the brewery"),
         ("今年盐已经渗入了啤酒厂的水井，水质因此变差。", "盐今年渗入了水井吗？"),
     ],
@@ -72,12 +72,15 @@ def test_a_statement_tells_more_than_a_question_or_a_heading(better: str, worse:
     assert telling(better) > telling(worse)
 
 
-def test_what_no_passage_has_sets_no_sentence_apart() -> None:
-    asked = "What do they say about salt and quicksilver?"
-    topic = topic_of(asked, absent=frozenset({"quicksilv"}))
-    assert (topic.asked, topic.missing) == ({"salt": 1.0}, 0.5)
-    nothing = topic_of(asked, absent=frozenset({"salt", "quicksilv"}))
-    assert nothing.covered("Nothing of the kind.") == 0.0
+def test_what_no_passage_has_or_every_one_sets_no_sentence_apart() -> None:
+    relevance = Relevance(
+        parse_question("What do they say about salt and quicksilver?"), {"salt": 2.0, "quicksilv": 3.0}
+    )
+    topic = CollectionTopic(relevance, absent=frozenset({"quicksilv"}))
+    assert topic.asked == {"salt": 1.0}
+    assert topic.missing == pytest.approx(0.6)
+    assert CollectionTopic(relevance, absent=frozenset({"salt", "quicksilv"})).covered("Nothing of the kind.") == 0.0
+    assert CollectionTopic(relevance, everywhere=frozenset({"salt"})).asked == {"quicksilv": 1.0}
 
 
 FORMS = [
