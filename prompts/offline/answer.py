@@ -184,10 +184,11 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
     of_section = dict(zip(sections, cosines, strict=False))
     of_piece = {_place(piece): cosine for piece, cosine in zip(best, cosines[len(sections) :], strict=True)}
 
-    def meaning(piece: _Piece) -> float:
-        return max(of_section.get(_section(piece), 0.0), of_piece.get(_place(piece), 0.0))
-
-    read = [replace(piece, meaning=MEANING * meaning(piece)) for piece in pieces]
+    read: list[_Piece] = []
+    for piece in pieces:
+        found = [of_piece.get(_place(piece)), of_section.get(_section(piece))]
+        if compared := [cosine for cosine in found if cosine is not None]:
+            read.append(replace(piece, meaning=MEANING * max(compared)))
     return sorted(read, key=lambda piece: -piece.worth(asked))
 
 

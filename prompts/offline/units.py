@@ -12,6 +12,7 @@ from functools import lru_cache
 from prompts.text.languages import ENGLISH, Language
 from prompts.text.segment import Unit, UnitKind, units
 
+PARAGRAPH = 600  # characters: where lines are longer on average, a text runs on
 LONGEST = 700  # characters of a list item whose sentences are one unit
 _COLON = re.compile(r"[:：][*_`]*$")
 _RULE = re.compile(r"[\s|:+=_*-]+$")
@@ -95,7 +96,9 @@ def _pieces(text: str) -> list[Unit]:
 
 def is_laid_out(text: str, unit: Quotable) -> bool:
     """Whether a unit belongs to a section of a text in lines; a row that names its columns itself stands alone."""
-    return bool(unit.heading or "\n" in text.strip()) and (unit.kind != "row" or unit.header is not None)
+    lines = text.strip().count("\n")
+    in_lines = lines > 0 and len(text) < PARAGRAPH * (lines + 1)
+    return (bool(unit.heading) or in_lines) and (unit.kind != "row" or unit.header is not None)
 
 
 def section_around(
