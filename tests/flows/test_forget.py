@@ -82,7 +82,11 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
 
 
 @pytest.mark.usefixtures("prefect_server", "unembedded")
-def test_nothing_is_left_of_it_where_prefect_keeps_runs(fresh: Command, docs: Path) -> None:
+def test_nothing_is_left_of_it_where_prefect_keeps_runs(fresh: Command, tmp_path: Path) -> None:
+    ordinary = (
+        "Before the quay was signed over, nobody knew that they had met and lived near it, and lent a loan of crowns."
+    )
+    docs = write_rows(tmp_path / "docs.jsonl", [*ROWS, {"id": "quay", "title": "The quay", "text": ordinary}])
     home, url = Path(os.environ["PREFECT_HOME"]), get_current_settings().server.database.connection_url
     assert url is not None
     file = Path(url.get_secret_value().partition("///")[2].partition("?")[0])
