@@ -54,12 +54,14 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
 
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": str(PREFECT_API_URL.value())}
     environment["PREFECT_RUNNER_POLL_FREQUENCY"] = "1"
+    # Who is started in the background of a shell ignores SIGINT, by which Prefect ends what it has started.
+    code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"
     started = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=environment)
     try:
         yield started
     finally:
         if started.poll() is None:
-            started.terminate()  # who is started in the background of a shell ignores SIGINT
+            started.terminate()
         try:
             started.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
