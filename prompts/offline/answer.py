@@ -124,6 +124,11 @@ class _Piece:
     news: float
     meaning: float = 0.0
 
+    @property
+    def speaks(self) -> bool:
+        """Whether it, its headings or its neighbours hold a word of the question."""
+        return bool(self.held or self.above or self.beside)
+
     def worth(self, asked: AskedTerms, shown: frozenset[str] = frozenset()) -> float:
         """What it adds to what is shown already."""
         gain = asked.weigh(self.held, shown) + HEADING * asked.weigh(self.above, shown)
@@ -226,7 +231,7 @@ def best_excerpts(
     if similarity is not None and not asked.things and pieces:
         pieces = _compared(question, asked, pieces, similarity)
         nearest = max(piece.meaning for piece in pieces)
-    pieces = [piece for piece in pieces if piece.worth(asked) > 0][:POOL]
+    pieces = [piece for piece in pieces if piece.speaks or piece.meaning >= NEARER][:POOL]
     far = not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR
     if not pieces or far or (nearest < NEARER and not spoken_of(asked, passages, pieces)):
         return ExcerptAnswer((), "abstained", language.label)
