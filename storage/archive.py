@@ -211,6 +211,8 @@ def _unpack(file: Path, target: Path) -> None:
                     with path.open("xb") as out:
                         shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(entry)), out)
                 os.utime(path, (entry.mtime, entry.mtime))
+            while stream.read(_LONGEST_READ):
+                pass  # tarfile stops before the checksum of what is packed
     except _UNREADABLE as error:
         if fault := fault_of(error, file):
             raise fault from error
