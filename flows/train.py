@@ -19,7 +19,7 @@ from flows.runtime import Runtime, usage_of
 from flows.session import open_session
 from flows.settings import PROGRAMS_FOLDER
 from prompts.answer import AnswerStep
-from prompts.engine.compiling import compile_step, with_demonstrations
+from prompts.engine.compiling import compile_step
 from prompts.engine.effort import Policy
 from prompts.engine.models import CallSettings, ModelChoice, Models, Program, Role
 from prompts.engine.providers import ENCODER, LOCAL
@@ -387,8 +387,8 @@ async def _compare_routers(training: Training) -> dict[str, dict[str, float]]:
     routers = {name: Route(models) for name, models in _contestants(training).items()}
     if "prompt" in routers:
         shown = {row.chosen: row for row in training.rows if isinstance(row, PreferenceRow)}  # one of each type
-        examples = router.examples_of(list(shown.values()))
-        routers["few-shot"] = with_demonstrations(Route(training.models), examples)
+        routers["few-shot"] = Route(training.models)
+        routers["few-shot"].demos = router.examples_of(list(shown.values()))
     return {name: await router.accuracy(rows, route) for name, route in routers.items()}
 
 

@@ -7,12 +7,12 @@ search (section 2.6). On a model the answer is the model's own words; without on
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.engine.streaming import Show
 from prompts.offline.answer import OfferedPassage, Similarity, best_excerpts, shown
 from prompts.tailored_step import TailoredStep
@@ -38,24 +38,24 @@ class AnswerWritten(BaseModel):
     answerable: bool = Field(default=True, description="False only if the evidence says nothing towards an answer.")
 
 
-class AnswerQuestion(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class AnswerQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("answer")
 
-    question: str = dspy.InputField()
-    response: str = dspy.InputField(desc="The user's wish for the form of the answer.")
-    notes: str = dspy.InputField(desc="What earlier steps made of the documents.")
-    evidence: str = dspy.InputField(desc="Pieces as [number] title: text, best first.")
-    written: AnswerWritten = dspy.OutputField()
+    question: str = InputField()
+    response: str = InputField(desc="The user's wish for the form of the answer.")
+    notes: str = InputField(desc="What earlier steps made of the documents.")
+    evidence: str = InputField(desc="Pieces as [number] title: text, best first.")
+    written: AnswerWritten = OutputField()
 
 
-class AnswerFromPoints(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class AnswerFromPoints(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("reduce")
 
-    question: str = dspy.InputField()
-    response: str = dspy.InputField(desc="The user's wish for the form of the answer.")
-    notes: str = dspy.InputField(desc="Points as (helpfulness) text [numbers], best first.")
-    evidence: str = dspy.InputField(desc="Statements as [number] title: text.")
-    written: AnswerWritten = dspy.OutputField()
+    question: str = InputField()
+    response: str = InputField(desc="The user's wish for the form of the answer.")
+    notes: str = InputField(desc="Points as (helpfulness) text [numbers], best first.")
+    evidence: str = InputField(desc="Statements as [number] title: text.")
+    written: AnswerWritten = OutputField()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class AnswerStep(TailoredStep):
 
     step = "answer"
     role = "answer"
-    task = AnswerQuestion
+    task: ClassVar[type[Signature]] = AnswerQuestion
     streams = "answer"
     own_language = "the language of the question"
 
@@ -162,11 +162,11 @@ class DirectWritten(BaseModel):
     )
 
 
-class AnswerDirectly(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class AnswerDirectly(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("direct")
 
-    question: str = dspy.InputField()
-    written: DirectWritten = dspy.OutputField()
+    question: str = InputField()
+    written: DirectWritten = OutputField()
 
 
 class Direct(Step):

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import fitting
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
 
@@ -23,12 +22,12 @@ class ScopeRead(BaseModel):
     confidence: float = Field(ge=0, le=1)
 
 
-class ChooseScope(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class ChooseScope(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("choose")
 
-    question: str = dspy.InputField()
-    documents: list[str] = dspy.InputField(desc="Titles of some documents.")
-    scope: ScopeRead = dspy.OutputField()
+    question: str = InputField()
+    documents: list[str] = InputField(desc="Titles of some documents.")
+    scope: ScopeRead = OutputField()
 
 
 class Choose(Step):

@@ -6,11 +6,10 @@ What a sub-question takes from the answers of earlier ones is written `{1}`, `{2
 import re
 from collections.abc import Mapping, Sequence
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Inputs, Outputs, Step, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction
 
 MAX_PARTS = 8
 PLAIN = "a short question for one thing has no parts"
@@ -35,12 +34,12 @@ class Parts(BaseModel):
     questions: list[str] = Field(min_length=1, max_length=MAX_PARTS)
 
 
-class DecomposeQuestion(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class DecomposeQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("decompose")
 
-    question: str = dspy.InputField()
-    knowledge: list[str] = dspy.InputField(desc="What the documents found are about, a line each.")
-    parts: Parts = dspy.OutputField()
+    question: str = InputField()
+    knowledge: list[str] = InputField(desc="What the documents found are about, a line each.")
+    parts: Parts = OutputField()
 
 
 class Decompose(Step):

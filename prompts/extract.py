@@ -6,15 +6,13 @@ by the label of a cell.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
-import dspy
+from typing import Any, ClassVar
 
 from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
 from prompts.engine.prompt_guard import neutralised
-from prompts.engine.step import Inputs, Outputs, examples_of, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, instruction
 from prompts.offline.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
@@ -38,40 +36,40 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _ReadPassage(dspy.Signature):
+class _ReadPassage(Signature):
     """What every extraction reads."""
 
-    kinds: list[str] = dspy.InputField()
-    title: str = dspy.InputField()
-    passage: str = dspy.InputField()
+    kinds: list[str] = InputField()
+    title: str = InputField()
+    passage: str = InputField()
 
 
 class ExtractGraph(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("extract", "extract_entities", "extract_relations", "extract_hard")
 
-    found: Extracted = dspy.OutputField()
+    found: Extracted = OutputField()
 
 
 class ExtractClaims(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("extract", "extract_entities", "extract_relations", "extract_claims", "extract_hard")
 
-    found: Extracted = dspy.OutputField()
+    found: Extracted = OutputField()
 
 
 class GleanGraph(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("extract", "glean", "extract_entities", "extract_relations")
 
-    known: list[str] = dspy.InputField(desc="Entities, then relations as source -[predicate]-> target.")
-    found: Extracted = dspy.OutputField()
+    known: list[str] = InputField(desc="Entities, then relations as source -[predicate]-> target.")
+    found: Extracted = OutputField()
 
 
 class GleanClaims(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("extract", "glean", "extract_entities", "extract_relations", "extract_claims")
 
-    known: list[str] = dspy.InputField(
+    known: list[str] = InputField(
         desc="Entities, then relations as source -[predicate]-> target, then claims as subject: claim."
     )
-    found: Extracted = dspy.OutputField()
+    found: Extracted = OutputField()
 
 
 class _ReadingStep(TailoredStep):
@@ -80,7 +78,11 @@ class _ReadingStep(TailoredStep):
     role = "extract"
     output_format = RecordsFormat(E="entities", R="relations")
     own_language = "the passage's language"
-    examples = examples_of("extract", ExtractGraph)
+    examples = "extract"
+
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
+        super().__init__(models, tailoring)
+        self.demos = [_shown(example) for example in tailoring.examples]
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:
@@ -96,15 +98,16 @@ class Glean(_ReadingStep):
     """One passage and what was found in it → what was missed."""
 
     step = "glean"
-    task = GleanGraph
+    task: ClassVar[type[Signature]] = GleanGraph
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
-        super().__init__(models, tailoring, demos=[_missed(_shown(example)) for example in tailoring.examples])
+        super().__init__(models, tailoring)
+        self.demos = [_missed(example) for example in self.demos]
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:
         """With what a first reader missed."""
-        return [_missed(dspy.Example(**example)) for example in super().fitting_examples]
+        return [_missed(example) for example in super().fitting_examples]
 
 
 class GleanWithClaims(Glean):
@@ -118,11 +121,11 @@ class Extract(_ReadingStep):
     """One passage → its entities and relations; a model is asked up to `gleanings` times more what it has missed."""
 
     step = "extract"
-    task = ExtractGraph
+    task: ClassVar[type[Signature]] = ExtractGraph
     further: ClassVar[type[Glean]] = Glean
 
     def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
-        super().__init__(models, tailoring, demos=[_shown(example) for example in tailoring.examples])
+        super().__init__(models, tailoring)
         self.gleanings = gleanings
 
     @property
@@ -132,7 +135,9 @@ class Extract(_ReadingStep):
             kinds = self.tailoring.digest("entity_types")
             return self.models.name(self.role) + (f", tailored {kinds}" if kinds else "")
         more = self.further(self.models, self.tailoring)
-        return super().own_author + (f", {self.gleanings} gleanings {more.prompt_hash}" if self.gleanings else "")
+        return super().own_author + (
+            f", {self.gleanings} gleanings {more.module.prompt_hash}" if self.gleanings else ""
+        )
 
     async def run(self, title: str, passage: str) -> Extracted:
         """Of the configured kinds; what is of none of them is kept as a "thing"."""
@@ -181,12 +186,12 @@ def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool
     return (ExtractWithClaims if claims else Extract)(models, gleanings, tailoring)
 
 
-def _shown(example: Example) -> dspy.Example:
+def _shown(example: Example) -> Mapping[str, object]:
     inputs = {"title": example.title} if example.title else {}
-    return dspy.Example(**inputs, passage=example.passage, found=_found(example)).with_inputs("title", "passage")
+    return {**inputs, "passage": example.passage, "found": _found(example)}
 
 
-def _missed(shown: dspy.Example) -> dspy.Example:
+def _missed(shown: Mapping[str, Any]) -> Mapping[str, object]:
     """The example with its last entity missed by the first reader, and what is said of that entity with it."""
     extracted: Extracted = shown["found"]
     names = {entity.name for entity in extracted.entities[-1:]}
@@ -198,7 +203,7 @@ def _missed(shown: dspy.Example) -> dspy.Example:
         claims=[claim for claim in extracted.claims if claim not in claims],
     )
     missed = Extracted(entities=extracted.entities[-1:], relations=relations, claims=claims)
-    return shown.copy(known=known(listed), found=missed).with_inputs("title", "passage", "known")
+    return {**shown, "known": known(listed), "found": missed}
 
 
 def _found(example: Example) -> Extracted:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.offline.filter import FilterVerdict, Label, judge
 
 if TYPE_CHECKING:
@@ -64,13 +63,13 @@ class Judgements(BaseModel):
     judgements: list[Judgement] = Field(min_length=1)
 
 
-class FilterKnowledge(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class FilterKnowledge(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("filter")
 
-    question: str = dspy.InputField()
-    hypothesis: str = dspy.InputField()
-    passages: str = dspy.InputField(desc="Passages as [number] title: text.")
-    judged: Judgements = dspy.OutputField()
+    question: str = InputField()
+    hypothesis: str = InputField()
+    passages: str = InputField(desc="Passages as [number] title: text.")
+    judged: Judgements = OutputField()
 
 
 @cache

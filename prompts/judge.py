@@ -4,12 +4,11 @@ Pairs are judged as in GraphRAG (arXiv 2404.16130v2, head-to-head measures) and 
 4.1), one criterion a call and the reason before the verdict; points as in Loong (arXiv 2406.17419), from 0 to 100.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-import dspy
 from pydantic import BaseModel, Field
 
-from prompts.engine.step import Step, definitions, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, definitions, instruction
 
 Shown = Literal["first", "second", "tie"]
 
@@ -23,14 +22,14 @@ class PairJudged(BaseModel):
     winner: Shown
 
 
-class ComparePair(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class ComparePair(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("judge")
 
-    question: str = dspy.InputField()
-    criterion: str = dspy.InputField()
-    first: str = dspy.InputField(desc="The answer that is shown first.")
-    second: str = dspy.InputField(desc="The other one.")
-    judgement: PairJudged = dspy.OutputField()
+    question: str = InputField()
+    criterion: str = InputField()
+    first: str = InputField(desc="The answer that is shown first.")
+    second: str = InputField(desc="The other one.")
+    judgement: PairJudged = OutputField()
 
 
 class PointsJudged(BaseModel):
@@ -40,14 +39,14 @@ class PointsJudged(BaseModel):
     score: int = Field(ge=0, le=100)
 
 
-class GradeAnswer(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class GradeAnswer(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("grade")
 
-    question: str = dspy.InputField()
-    right: str = dspy.InputField(desc="The known right answer, or (none).")
-    rubric: str = dspy.InputField()
-    answer: str = dspy.InputField()
-    grade: PointsJudged = dspy.OutputField()
+    question: str = InputField()
+    right: str = InputField(desc="The known right answer, or (none).")
+    rubric: str = InputField()
+    answer: str = InputField()
+    grade: PointsJudged = OutputField()
 
 
 class _Judging(Step):
@@ -56,7 +55,7 @@ class _Judging(Step):
 
     role = "judge"
 
-    async def _ask(self, repeat: int, **inputs: str) -> dspy.Prediction:
+    async def _ask(self, repeat: int, **inputs: str) -> Any:
         return await self.acall(**inputs, config={"rollout_id": repeat, "temperature": 1.0} if repeat else {})
 
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms
 
@@ -50,12 +49,12 @@ class TablePlan(BaseModel):
     limit: int = Field(default=0, ge=0, description="How many are asked for; 0: one for max and min, else all.")
 
 
-class PlanOverTables(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class PlanOverTables(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("plan_table")
 
-    question: str = dspy.InputField()
-    tables: str = dspy.InputField(desc="Number, name, rows, and the columns with some of their cells.")
-    plan: TablePlan = dspy.OutputField()
+    question: str = InputField()
+    tables: str = InputField(desc="Number, name, rows, and the columns with some of their cells.")
+    plan: TablePlan = OutputField()
 
 
 @dataclass(frozen=True, slots=True)

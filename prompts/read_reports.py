@@ -6,11 +6,10 @@ Source: GraphRAG (arXiv 2404.16130), section 2.6: map; dynamic selection and DRI
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Inputs, Outputs, Step, instruction, left_out
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction, left_out
 from prompts.offline.partial import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
@@ -54,12 +53,12 @@ class PointsWritten(BaseModel):
     points: list[PointWritten] = Field(default_factory=list)
 
 
-class AnswerPartly(dspy.Signature):
+class AnswerPartly(Signature):
     __doc__ = instruction("partial")
 
-    question: str = dspy.InputField()
-    reports: list[str] = dspy.InputField(desc="Each a title and a summary, then numbered statements.")
-    partial: PointsWritten = dspy.OutputField()
+    question: str = InputField()
+    reports: list[str] = InputField(desc="Each a title and a summary, then numbered statements.")
+    partial: PointsWritten = OutputField()
 
 
 class Partial(Step):
@@ -115,13 +114,13 @@ class Explored(BaseModel):
     )
 
 
-class ExploreReports(dspy.Signature):
+class ExploreReports(Signature):
     __doc__ = instruction("explore")
 
-    question: str = dspy.InputField()
-    focus: str = dspy.InputField(desc="What was looked up.")
-    reports: list[str] = dspy.InputField(desc="Titles, then numbered statements.")
-    explored: Explored = dspy.OutputField()
+    question: str = InputField()
+    focus: str = InputField(desc="What was looked up.")
+    reports: list[str] = InputField(desc="Titles, then numbered statements.")
+    explored: Explored = OutputField()
 
 
 class Explore(Step):
@@ -165,12 +164,12 @@ class Ratings(BaseModel):
     ratings: list[Rating] = Field(default_factory=list)
 
 
-class RateReports(dspy.Signature):
+class RateReports(Signature):
     __doc__ = instruction("rate")
 
-    question: str = dspy.InputField()
-    reports: list[str] = dspy.InputField(desc="Each as [number] title: opening.")
-    rated: Ratings = dspy.OutputField()
+    question: str = InputField()
+    reports: list[str] = InputField(desc="Each as [number] title: opening.")
+    rated: Ratings = OutputField()
 
 
 class Rate(Step):

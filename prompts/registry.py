@@ -58,9 +58,9 @@ def misfit(program: Program) -> str:
             return f"a classifier as `trellis train router` writes it ({error})"
         return ""
     known = forms(name, Models.offline())
-    fitting = [step for step in known if step.shape == shape]
+    fitting = [step.module for step in known if step.module.shape == shape]
     if not fitting:
-        shapes = "; ".join(step.shape for step in known)
+        shapes = "; ".join(step.module.shape for step in known)
         return f"a program compiled with this version: the step {name!r} is now ({shapes}), that was ({shape})"
     try:
         fitting[0].load_state(dict(program))

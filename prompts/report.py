@@ -7,11 +7,10 @@ import math
 import re
 from collections.abc import Sequence
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.step import Inputs, Outputs, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, instruction
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import is_han
 
@@ -49,14 +48,14 @@ class ReportWritten(BaseModel):
     rating: float = Field(ge=0, le=10)
 
 
-class WriteReport(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class WriteReport(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("report")
 
-    entities: list[str] = dspy.InputField(
+    entities: list[str] = InputField(
         desc="Name, or name: description where the statements lack it; most connected first."
     )
-    statements: list[str] = dspy.InputField(desc="Numbered, most connected first.")
-    report: ReportWritten = dspy.OutputField()
+    statements: list[str] = InputField(desc="Numbered, most connected first.")
+    report: ReportWritten = OutputField()
 
 
 class WriteReports(TailoredStep):

@@ -6,11 +6,10 @@ many pairs in one call; what it leaves out is decided by the rule.
 
 from collections.abc import Sequence
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.step import Inputs, Outputs, Step, instruction, left_out
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction, left_out
 from prompts.offline.resolve import Decided, NameInContext, Pair, decide
 
 __all__ = [
@@ -36,13 +35,13 @@ class PairVerdicts(BaseModel):
     verdicts: list[PairVerdict] = Field(default_factory=list)
 
 
-class ResolveNames(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class ResolveNames(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("resolve")
 
-    pairs: list[str] = dspy.InputField(
+    pairs: list[str] = InputField(
         desc="[number] name (kind): what is said; the same of the other name; rare names that stand beside both."
     )
-    decided: PairVerdicts = dspy.OutputField()
+    decided: PairVerdicts = OutputField()
 
 
 class Resolve(Step):

@@ -7,11 +7,10 @@ by which the graph is searched: low ones name things, high ones what is asked of
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
-import dspy
 from pydantic import BaseModel, Field, StringConstraints
 
 from prompts.engine.calls import fitting
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.text.words import is_han
@@ -46,12 +45,12 @@ class Rewriting(BaseModel):
     ambiguities: list[Ambiguous] = Field(default_factory=list, description="Mostly none.")
 
 
-class RewriteQuestion(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class RewriteQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("rewrite")
 
-    question: str = dspy.InputField(desc="The user's message.")
-    history: list[str] = dspy.InputField(desc="Earlier questions and answers, oldest first.")
-    rewriting: Rewriting = dspy.OutputField()
+    question: str = InputField(desc="The user's message.")
+    history: list[str] = InputField(desc="Earlier questions and answers, oldest first.")
+    rewriting: Rewriting = OutputField()
 
 
 class Rewrite(Step):
@@ -106,11 +105,11 @@ def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
     return Rewriting(question=question_text, queries=rewriting.queries, ambiguities=ambiguities)
 
 
-class WriteHypothesis(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class WriteHypothesis(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("hypothesize")
 
-    question: str = dspy.InputField()
-    passage: str = dspy.OutputField()
+    question: str = InputField()
+    passage: str = OutputField()
 
 
 class Hypothesize(Step):
@@ -135,11 +134,11 @@ class Keys(BaseModel):
     low: list[str] = Field(default_factory=list, description=f"Specific things in it, at most {MAX_KEYS}.")
 
 
-class FindKeys(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class FindKeys(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("keywords")
 
-    question: str = dspy.InputField()
-    found: Keys = dspy.OutputField()
+    question: str = InputField()
+    found: Keys = OutputField()
 
 
 class Keywords(Step):

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import cast
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import fitting
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.offline.route import (
     REASON,
     UNIT,
@@ -37,12 +36,12 @@ class Routed(BaseModel):
     margin: float = Field(default=0.0, ge=0, le=1, description="Lead over the next best structure.")
 
 
-class RouteQuestion(dspy.Signature):
+class RouteQuestion(Signature):
     __doc__ = instruction("route")
 
-    question: str = dspy.InputField()
-    core_content: list[str] = dspy.InputField(desc="Title or first sentence of each document found.")
-    routed: Routed = dspy.OutputField()
+    question: str = InputField()
+    core_content: list[str] = InputField(desc="Title or first sentence of each document found.")
+    routed: Routed = OutputField()
 
 
 class Route(Step):

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import Step, instruction, with_instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
 
@@ -88,37 +87,37 @@ class CatalogueBuilt(StructureBuilt):
     lines: list[CatalogueLine]
 
 
-class _Build(dspy.Signature):
+class _Build(Signature):
     """What every structure is taken out of."""
 
-    question: str = dspy.InputField(desc="What is wanted.")
-    structure: StructureName = dspy.InputField()
-    title: str = dspy.InputField()
-    sentences: str = dspy.InputField(desc="As [number] text, or [number] title: text.")
+    question: str = InputField(desc="What is wanted.")
+    structure: StructureName = InputField()
+    title: str = InputField()
+    sentences: str = InputField(desc="As [number] text, or [number] title: text.")
 
 
 class BuildTable(_Build):
     __doc__ = instruction("structurize_table")
 
-    built: TableBuilt = dspy.OutputField()
+    built: TableBuilt = OutputField()
 
 
 class BuildGraph(_Build):
     __doc__ = instruction("structurize_graph")
 
-    built: GraphBuilt = dspy.OutputField()
+    built: GraphBuilt = OutputField()
 
 
 class BuildAlgorithm(_Build):
     __doc__ = instruction("structurize_algorithm")
 
-    built: AlgorithmBuilt = dspy.OutputField()
+    built: AlgorithmBuilt = OutputField()
 
 
 class BuildCatalogue(_Build):
     __doc__ = instruction("structurize_catalogue")
 
-    built: CatalogueBuilt = dspy.OutputField()
+    built: CatalogueBuilt = OutputField()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +140,13 @@ class Structurize(Step):
     step = "structurize"
     role = "structurize"
     task = BuildTable
-    forms: ClassVar[dict[StructureName, type[dspy.Signature]]] = {
+    forms: ClassVar[dict[StructureName, type[Signature]]] = {
         "table": BuildTable, "graph": BuildGraph, "algorithm": BuildAlgorithm, "catalogue": BuildCatalogue,
     }  # fmt: skip
 
     def __init__(self, models: Models, structure: StructureName = "table") -> None:
-        form = self.forms.get(structure, BuildTable)
-        super().__init__(models, with_instruction(form, models.instructions.get(self.step, "")))
-        self.structure, self.__dict__["task"] = structure, form  # of this one instance
+        super().__init__(models)
+        self.structure, self.__dict__["task"] = structure, self.forms.get(structure, BuildTable)  # of this one instance
 
     async def run(self, evidence: Sequence[Evidence], question: str) -> list[Built]:
         """What a model makes of the sentences, one Built for each document, in the order of the evidence.

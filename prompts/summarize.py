@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
-from prompts.engine.step import Inputs, Outputs, examples_of, instruction, left_out
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, instruction, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import fold
 
@@ -24,12 +23,12 @@ MOST_JOINED_TOKENS = 120
 _DEFINES = re.compile(r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])")
 
 
-class SummarizeEntity(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class SummarizeEntity(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("summarize")
 
-    name: str = dspy.InputField()
-    statements: list[str] = dspy.InputField()
-    description: str = dspy.OutputField()
+    name: str = InputField()
+    statements: list[str] = InputField()
+    description: str = OutputField()
 
 
 class RelationDescribed(BaseModel):
@@ -46,11 +45,11 @@ class RelationsDescribed(BaseModel):
     relations: list[RelationDescribed] = Field(default_factory=list)
 
 
-class SummarizeRelations(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class SummarizeRelations(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("relate")
 
-    relations: list[str] = dspy.InputField(desc="[number] source -[predicate]-> target, then a statement a line.")
-    described: RelationsDescribed = dspy.OutputField()
+    relations: list[str] = InputField(desc="[number] source -[predicate]-> target, then a statement a line.")
+    described: RelationsDescribed = OutputField()
 
 
 class Summarize(TailoredStep):
@@ -60,7 +59,7 @@ class Summarize(TailoredStep):
     role = "summarize"
     task = SummarizeEntity
     own_language = "the statements' language"
-    examples = examples_of("summarize", SummarizeEntity)
+    examples = "summarize"
 
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
         """The description that needs no model; None where one is to be asked."""
@@ -96,7 +95,7 @@ class DescribeRelations(TailoredStep):
     role = "summarize"
     task = SummarizeRelations
     own_language = "the statements' language"
-    examples = examples_of("relate", SummarizeRelations)
+    examples = "relate"
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""

@@ -8,11 +8,10 @@ passages, with the sentences that answer them. Every question is then checked ag
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Step, definitions, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, definitions, instruction
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
@@ -25,12 +24,12 @@ class CorpusDescribed(BaseModel):
     description: str = Field(description="Four to eight sentences: what sort of documents, from whom, about what.")
 
 
-class DescribeCorpus(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class DescribeCorpus(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("describe")
 
-    titles: list[str] = dspy.InputField(desc="Titles of some documents.")
-    samples: list[str] = dspy.InputField(desc="title: the beginning of a document")
-    corpus: CorpusDescribed = dspy.OutputField()
+    titles: list[str] = InputField(desc="Titles of some documents.")
+    samples: list[str] = InputField(desc="title: the beginning of a document")
+    corpus: CorpusDescribed = OutputField()
 
 
 class CorpusUser(BaseModel):
@@ -40,24 +39,24 @@ class CorpusUser(BaseModel):
     tasks: list[str] = Field(description="What this user wants to get done with them, a sentence each.")
 
 
-class ImagineUsers(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class ImagineUsers(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("users")
 
-    description: str = dspy.InputField()
-    users: int = dspy.InputField(desc="How many users.")
-    tasks: int = dspy.InputField(desc="How many tasks for each.")
-    people: list[CorpusUser] = dspy.OutputField()
+    description: str = InputField()
+    users: int = InputField(desc="How many users.")
+    tasks: int = InputField(desc="How many tasks for each.")
+    people: list[CorpusUser] = OutputField()
 
 
-class AskAboutWhole(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class AskAboutWhole(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("ask_whole")
 
-    description: str = dspy.InputField()
-    user: str = dspy.InputField()
-    task: str = dspy.InputField()
-    known: list[str] = dspy.InputField(desc="Questions that there are already.")
-    number: int = dspy.InputField(desc="How many new ones.")
-    questions: list[str] = dspy.OutputField()
+    description: str = InputField()
+    user: str = InputField()
+    task: str = InputField()
+    known: list[str] = InputField(desc="Questions that there are already.")
+    number: int = InputField(desc="How many new ones.")
+    questions: list[str] = OutputField()
 
 
 class PartAsked(BaseModel):
@@ -69,12 +68,12 @@ class PartAsked(BaseModel):
     sentences: list[int] = Field(description="The numbers of all sentences that the answer needs, and of no other.")
 
 
-class AskAboutPassages(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class AskAboutPassages(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("ask_part")
 
-    kind: str = dspy.InputField()
-    passages: list[str] = dspy.InputField(desc="title, and under it its sentences by number")
-    asked: PartAsked = dspy.OutputField()
+    kind: str = InputField()
+    passages: list[str] = InputField(desc="title, and under it its sentences by number")
+    asked: PartAsked = OutputField()
 
 
 class QuestionChecked(BaseModel):
@@ -84,13 +83,13 @@ class QuestionChecked(BaseModel):
     verdict: Literal["answerable", "global", "unanswerable"]
 
 
-class CheckQuestion(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class CheckQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("check_question")
 
-    description: str = dspy.InputField()
-    question: str = dspy.InputField()
-    passages: list[str] = dspy.InputField(desc="title: passage")
-    check: QuestionChecked = dspy.OutputField()
+    description: str = InputField()
+    question: str = InputField()
+    passages: list[str] = InputField(desc="title: passage")
+    check: QuestionChecked = OutputField()
 
 
 class DescribeCollection(Step):

@@ -1,14 +1,8 @@
-"""A step that writes for somebody: the persona stands before its instruction, the language in it.
-
-Apart from `prompts.tailoring`, which settings read without loading DSPy.
-"""
+"""A step that writes for somebody: the persona stands before its instruction, the language in it."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import dspy
-
-from prompts.engine.calls import memo
 from prompts.engine.models import Models
 from prompts.engine.output_formats import unwrapped
 from prompts.engine.prompt_guard import neutralise
@@ -24,33 +18,21 @@ class TailoredStep(Step):
 
     own_language: ClassVar[str]
 
-    def __init__(
-        self,
-        models: Models,
-        tailoring: Tailoring = UNTAILORED,
-        sparing: bool = True,
-        demos: Sequence[dspy.Example] = (),
-    ) -> None:
+    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
+        super().__init__(models)
         self.tailoring = tailoring
         self.sparing = sparing
-        signature = instructed(self.told(models), self.own_language, tailoring.persona, tailoring.language)
-        super().__init__(models, signature, demos)
+
+    @property
+    def instruction(self) -> str:
+        """With the persona before it and the language in it, where they are set."""
+        persona, language = self.tailoring.persona, self.tailoring.language
+        text = unwrapped(super().instruction)
+        if language:
+            text = text.replace(self.own_language, neutralise(language))
+        return f"{neutralise(persona)}\n\n{text}" if persona else text
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:
         """None where a language is set: the examples are written in others."""
-        return () if self.tailoring.language else self.examples
-
-
-@memo
-def instructed(signature: type[dspy.Signature], own_language: str, persona: str, language: str) -> type[dspy.Signature]:
-    """The signature with a persona before its instruction and another language in it; itself where neither is set."""
-    if not persona and not language:
-        return signature
-    instruction = unwrapped(str(signature.instructions))
-    if language:
-        instruction = instruction.replace(own_language, neutralise(language))
-    result: type[dspy.Signature] = signature.with_instructions(
-        f"{neutralise(persona)}\n\n{instruction}" if persona else instruction
-    )
-    return result
+        return () if self.tailoring.language else super().fitting_examples

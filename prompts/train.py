@@ -6,11 +6,10 @@ Tasks are made from seed tasks, a solution of each is simulated with each type o
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import Step, definitions, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, definitions, instruction
 from prompts.structures import StructureName
 
 LETTERS = "ABCDE"
@@ -30,13 +29,13 @@ class SyntheticTasks(BaseModel):
     tasks: list[SyntheticTask]
 
 
-class SynthesizeTasks(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class SynthesizeTasks(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("synthesize_tasks")
 
-    language: str = dspy.InputField()
-    number: int = dspy.InputField(desc="How many tasks.")
-    examples: list[str] = dspy.InputField(desc="Question (titles).")
-    new: SyntheticTasks = dspy.OutputField()
+    language: str = InputField()
+    number: int = InputField(desc="How many tasks.")
+    examples: list[str] = InputField(desc="Question (titles).")
+    new: SyntheticTasks = OutputField()
 
 
 class Synthesize(Step):
@@ -55,13 +54,13 @@ class Synthesize(Step):
         return [task for task in new.tasks if task.question.strip()]
 
 
-class SimulateSolution(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class SimulateSolution(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("simulate_solution")
 
-    question: str = dspy.InputField()
-    documents: list[str] = dspy.InputField(desc="Titles.")
-    form: str = dspy.InputField()
-    solution: str = dspy.OutputField()
+    question: str = InputField()
+    documents: list[str] = InputField(desc="Titles.")
+    form: str = InputField()
+    solution: str = OutputField()
 
 
 class Simulate(Step):
@@ -83,13 +82,13 @@ class Ranking(BaseModel):
     ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(description="All letters, the best first.")
 
 
-class RankSolutions(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class RankSolutions(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("rank_solutions")
 
-    question: str = dspy.InputField()
-    documents: list[str] = dspy.InputField(desc="Titles.")
-    solutions: list[str] = dspy.InputField(desc="Each with its letter.")
-    judged: Ranking = dspy.OutputField()
+    question: str = InputField()
+    documents: list[str] = InputField(desc="Titles.")
+    solutions: list[str] = InputField(desc="Each with its letter.")
+    judged: Ranking = OutputField()
 
 
 class Rank(Step):

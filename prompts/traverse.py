@@ -6,12 +6,11 @@ A plan is validated data, never code. One call gives the type and the plan; whil
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import NotAsAsked, fitting
 from prompts.engine.models import Models
-from prompts.engine.step import Inputs, Outputs, Step, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction
 from prompts.offline.traverse import SURE, QuestionType, RuleType, classify_offline
 
 __all__ = [
@@ -77,15 +76,15 @@ class PlannedQuestion(BaseModel):
     )
 
 
-class PlanQuestion(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class PlanQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("plan")
 
-    question: str = dspy.InputField()
-    names: list[str] = dspy.InputField(desc="What the question names, as the graph calls it.")
-    unknown: list[str] = dspy.InputField(desc="What looks like a name in it, and is none of the graph's.")
-    around: list[str] = dspy.InputField(desc="Ways that lead on from these names.")
-    relations: list[str] = dspy.InputField(desc="The graph's relations, those near these names first.")
-    plan: PlannedQuestion = dspy.OutputField()
+    question: str = InputField()
+    names: list[str] = InputField(desc="What the question names, as the graph calls it.")
+    unknown: list[str] = InputField(desc="What looks like a name in it, and is none of the graph's.")
+    around: list[str] = InputField(desc="Ways that lead on from these names.")
+    relations: list[str] = InputField(desc="The graph's relations, those near these names first.")
+    plan: PlannedQuestion = OutputField()
 
 
 class PlanTraversal(Step):

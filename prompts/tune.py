@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.step import Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
 
 MOST_TYPES, MOST_EXAMPLES = 12, 3
 
@@ -60,11 +59,11 @@ class Tuned(BaseModel):
     examples: list[ExampleShown] = Field(default_factory=list, max_length=MOST_EXAMPLES)
 
 
-class TuneToDomain(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
+class TuneToDomain(Signature):  # noqa: D101 -- its docstring is the prompt
     __doc__ = instruction("tune")
 
-    sample: list[str] = dspy.InputField(desc="title: passage")
-    found: Tuned = dspy.OutputField()
+    sample: list[str] = InputField(desc="title: passage")
+    found: Tuned = OutputField()
 
 
 class Tune(Step):

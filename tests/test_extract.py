@@ -151,7 +151,7 @@ LONGEST_EXTRACTION = 700
 
 
 def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
-    system, asked = Extract(Models.offline()).prompt
+    system, asked = Extract(Models.offline()).module.prompt
     instruction, *examples = system.content.split("\n\nExample, ")
     assert count_tokens([instruction])[0] <= LONGEST_EXTRACTION
     assert len(examples) == 2
@@ -161,10 +161,10 @@ def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
 
 
 def test_our_examples_go_where_they_would_contradict_the_settings() -> None:
-    assert "Edda Quist founded" in Extract(Models.offline()).prompt[0].content
+    assert "Edda Quist founded" in Extract(Models.offline()).module.prompt[0].content
     for text in ('[tailoring]\nlanguage = "German"', '[tailoring]\nentity_types = ["pier"]'):
         for step in (Extract, Glean):
-            assert "Edda Quist founded" not in str(step(Models.offline(), tailoring=from_toml(text)).prompt)
+            assert "Edda Quist founded" not in str(step(Models.offline(), tailoring=from_toml(text)).module.prompt)
 
 
 def read(folder: Path, *sources: Path) -> tuple[Runtime, IndexReport]:

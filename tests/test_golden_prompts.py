@@ -33,7 +33,7 @@ IN_FULL = {
 
 def rendered(step: Step, tailored: bool = False) -> str:
     """The prompt as a model reads it; a shared instruction that another golden file holds as `{its name}`."""
-    messages = step.messages(SHOWN[name_of(step)])
+    messages = step.module.messages(SHOWN[name_of(step)])
     text = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     for name in sorted(path.stem for path in INSTRUCTIONS.glob("*.md")):
         if tailored or IN_FULL.get(name, name_of(step)) != name_of(step):

@@ -58,10 +58,10 @@ def test_a_tailored_prompt_reads_like_the_golden_one(step: type[TailoredStep]) -
 
 
 def test_an_answer_is_written_in_the_configured_language_alone() -> None:
-    told = AnswerStep(Models.offline(), language="German").signature.instructions
+    told = AnswerStep(Models.offline(), language="German").module.signature.instructions
     assert "Write in German, whatever language the evidence is in." in told
     assert "the language of the question" not in told
-    assert AnswerStep(Models.offline()).signature is AnswerStep.task
+    assert AnswerStep(Models.offline()).instruction == AnswerStep.task.__doc__
 
 
 def test_values_cannot_break_the_form_of_a_prompt() -> None:

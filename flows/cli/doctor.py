@@ -211,7 +211,7 @@ def prompt(options: Namespace, screen: Screen) -> None:
         meant = f"Nearest: {', '.join(near)}. " if near else ""
         raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
     chosen = [built(name, runtime)[0] for name in known] if options.step is None else built(options.step, runtime)
-    lines = [f"--- {message.role}\n{message.content}" for step in chosen for message in step.prompt]
+    lines = [f"--- {message.role}\n{message.content}" for step in chosen for message in step.module.prompt]
     if options.step is None:
         own = runtime.models.instructions
         lines = [
@@ -220,7 +220,7 @@ def prompt(options: Namespace, screen: Screen) -> None:
             for step in chosen
         ]
     elif options.own:
-        lines = [unwrapped(str(chosen[0].signature.instructions))]
+        lines = [unwrapped(str(chosen[0].module.signature.instructions))]
     views = list(map(_prompt_view, chosen))
     screen.result(views, lambda: screen.exactly("".join(f"{line}\n" for line in lines)))
 
@@ -233,9 +233,9 @@ def _prompt_view(step: Step) -> dict[str, object]:
     """
     return {
         "step": step.step, "signature": step.task.__name__, "role": step.role, "model": step.models.name(step.role),
-        "replaced": step.step in step.models.instructions, "hash": step.prompt_hash,
-        "instruction": unwrapped(str(step.signature.instructions)),
-        "messages": [{"role": message.role, "content": message.content} for message in step.prompt],
+        "replaced": step.step in step.models.instructions, "hash": step.module.prompt_hash,
+        "instruction": unwrapped(str(step.module.signature.instructions)),
+        "messages": [{"role": message.role, "content": message.content} for message in step.module.prompt],
     }  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def _step(step: str, plan: _Plan, rate: _Rate, runtime: Runtime) -> StepForecast
     if step == "extract":
         passages = [passage.text for passage in plan.unread if passage.kind != "triples"]
         calls = len(passages) * (1 + runtime.extract.gleanings)
-        prompt = sum(count_tokens([message.content for message in maker.prompt]))
+        prompt = sum(count_tokens([message.content for message in maker.module.prompt]))
         tokens_in = (len(passages) * prompt + sum(count_tokens(passages))) * (1 + runtime.extract.gleanings)
     tokens = round(tokens_in), round(calls * rate.output_tokens)
     client = runtime.models.client(maker.role)

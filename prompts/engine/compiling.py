@@ -3,30 +3,30 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import dspy
 
 from prompts.engine.models import Models
+from prompts.engine.module import StepModule
 from prompts.engine.step import Step
 
 Optimiser = Literal["bootstrap", "mipro", "gepa"]
 # What an answer to an example is worth, 0 to 1: the example's outputs, then the step's.
 Worth = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
-S = TypeVar("S", bound=Step)
 _DEMONSTRATIONS = 3
 _GOOD = 0.5  # what an answer is worth that may become a demonstration
 
 
 def compile_step(
-    step: S, examples: Sequence[Mapping[str, object]], worth: Worth, by: Optimiser, models: Models, seed: int = 0
-) -> S:
+    step: Step, examples: Sequence[Mapping[str, object]], worth: Worth, by: Optimiser, models: Models, seed: int = 0
+) -> StepModule:
     """The step with what the optimiser has found: demonstrations (bootstrap), instructions too (mipro, gepa).
 
     `examples` hold the step's inputs, and its outputs or what else `worth` reads, by name. The optimiser's own prompts
     go to the role's model. Raises ModelMisconfigured where the role has none.
     """
-    inputs, outputs = list(step.signature.input_fields), list(step.signature.output_fields)
+    inputs, outputs = list(step.module.signature.input_fields), list(step.module.signature.output_fields)
     known = [dspy.Example(**example).with_inputs(*inputs) for example in examples]
     lm = models.lm(step.role)
     # Without known outputs an example is no demonstration; the step's own good answers are.
@@ -46,18 +46,12 @@ def compile_step(
                 metric=metric, metric_threshold=_GOOD, max_bootstrapped_demos=_DEMONSTRATIONS,
                 max_labeled_demos=labelled,
             )  # fmt: skip
-            compiled = optimiser.compile(step, trainset=known)
+            compiled = optimiser.compile(step.module, trainset=known)
         elif by == "mipro":
             optimiser = dspy.MIPROv2(metric=metric, prompt_model=lm, task_model=lm, auto="light", seed=seed)
-            compiled = optimiser.compile(step, trainset=known, max_labeled_demos=labelled)
+            compiled = optimiser.compile(step.module, trainset=known, max_labeled_demos=labelled)
         else:
             optimiser = dspy.GEPA(metric=metric_in_words, reflection_lm=lm, auto="light", seed=seed)
-            compiled = optimiser.compile(step, trainset=known, valset=known)
-    result: S = compiled
+            compiled = optimiser.compile(step.module, trainset=known, valset=known)
+    result: StepModule = compiled
     return result
-
-
-def with_demonstrations(step: S, examples: Sequence[Mapping[str, object]]) -> S:
-    """The step with these examples as turns before each question."""
-    step.demos = [dspy.Example(**example) for example in examples]
-    return step

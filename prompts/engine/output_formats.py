@@ -12,15 +12,17 @@ answered in its place.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-import dspy
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from prompts.engine.calls import Message, NotAsAsked, Schema, memo
 from prompts.engine.prompt_guard import neutralise, neutralised
+
+if TYPE_CHECKING:
+    import dspy
 
 # What a schema for constrained decoding may hold everywhere; the bounds are checked after reading.
 _KEYWORDS = {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
@@ -31,7 +33,7 @@ END = "END"
 
 
 @memo
-def system_message(step: str, signature: type[dspy.Signature], output: "JsonFormat", examples: str = "") -> Message:
+def system_message(step: str, signature: "type[dspy.Signature]", output: "JsonFormat", examples: str = "") -> Message:
     """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them."""
     inputs = []
     for name, field in signature.input_fields.items():
@@ -42,7 +44,7 @@ def system_message(step: str, signature: type[dspy.Signature], output: "JsonForm
     return Message("system", "\n\n".join(filter(None, parts)))
 
 
-def rendered(signature: type[dspy.Signature], output: "JsonFormat", examples: Sequence[Mapping[str, object]]) -> str:
+def rendered(signature: "type[dspy.Signature]", output: "JsonFormat", examples: Sequence[Mapping[str, object]]) -> str:
     """Examples as a part of the instruction: the inputs, then the answer in its form; empty without any."""
     parts = []
     for example in examples:
@@ -67,7 +69,7 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
-def user_message(signature: type[dspy.Signature], inputs: Mapping[str, object], whole: bool = True) -> Message:
+def user_message(signature: "type[dspy.Signature]", inputs: Mapping[str, object], whole: bool = True) -> Message:
     """The inputs, neutralised. A missing one is an error: an empty prompt would be answered with invention."""
     missing = [name for name in signature.input_fields if name not in inputs]
     if missing and whole:
@@ -88,7 +90,7 @@ def _description(name: str, field: Any) -> str:
 
 def conversation(
     step: str,
-    signature: type[dspy.Signature],
+    signature: "type[dspy.Signature]",
     output: "JsonFormat",
     demos: Sequence[Mapping[str, object]],
     inputs: Mapping[str, object],
@@ -128,7 +130,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 @memo
-def shape_of(signature: type[dspy.Signature], output: "JsonFormat") -> str:
+def shape_of(signature: "type[dspy.Signature]", output: "JsonFormat") -> str:
     """The fields by name, and a hash of their types and of the form of the answer; the words of a prompt are no part of
     it."""
     inputs = {name: str(field.annotation) for name, field in signature.input_fields.items()}
@@ -146,16 +148,16 @@ class JsonFormat:
     Refused: other keys, a second object, a value of another type. Accepted: prose around the object, a code fence.
     """
 
-    def form(self, signature: type[dspy.Signature]) -> str:
+    def form(self, signature: "type[dspy.Signature]") -> str:
         """What the system message says of the answer's form."""
         schema = _full_schema(signature)
         return f"Answer with one JSON object of this form and nothing else:\n{_sketch(schema, schema, 0)}"
 
-    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
+    def schema(self, signature: "type[dspy.Signature]") -> Schema | None:
         """The JSON schema of the whole answer, or None where it is not JSON."""
         return _strict_schema(signature)
 
-    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+    def read(self, signature: "type[dspy.Signature]", answer: str) -> dict[str, object]:
         """The outputs; NotAsAsked with what is wrong."""
         begin = answer.find("{")
         if begin < 0:
@@ -178,21 +180,21 @@ class JsonFormat:
             raise NotAsAsked("more than one JSON object was given.")
         return dict(outputs)
 
-    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+    def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
         """An answer with these outputs, as an example for a model; what is missing stays out."""
         values = {name: outputs[name] for name in signature.output_fields if name in outputs}
         return json.dumps(to_jsonable_python(values), ensure_ascii=False)
 
 
 @memo
-def _answer_model(signature: type[dspy.Signature]) -> type[BaseModel]:
+def _answer_model(signature: "type[dspy.Signature]") -> type[BaseModel]:
     """The output fields as one model."""
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     return create_model("Outputs", __config__=ConfigDict(extra="forbid"), **fields)
 
 
 @memo
-def _full_schema(signature: type[dspy.Signature]) -> Schema:
+def _full_schema(signature: "type[dspy.Signature]") -> Schema:
     definitions: Schema = {}
     properties: Schema = {}
     for name, field in signature.output_fields.items():
@@ -205,7 +207,7 @@ def _full_schema(signature: type[dspy.Signature]) -> Schema:
 
 
 @memo
-def _strict_schema(signature: type[dspy.Signature]) -> Schema:
+def _strict_schema(signature: "type[dspy.Signature]") -> Schema:
     schema = _strict(_full_schema(signature))
     assert isinstance(schema, dict)  # noqa: S101 - an object goes in
     return schema if schema.get("$defs") else {key: value for key, value in schema.items() if key != "$defs"}
@@ -277,7 +279,7 @@ class RecordsFormat(JsonFormat):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RecordsFormat) and list(other.lists.items()) == list(self.lists.items())
 
-    def form(self, signature: type[dspy.Signature]) -> str:
+    def form(self, signature: "type[dspy.Signature]") -> str:
         models = _models(signature, self)
         lines = ["<TAB>".join([letter, *model.model_fields]) for letter, model in models.items()]
         columns = [
@@ -291,10 +293,10 @@ class RecordsFormat(JsonFormat):
             f"{rule} After the last record write a line {END}. The records:\n" + "\n".join([*lines, END, *remarks])
         )
 
-    def schema(self, signature: type[dspy.Signature]) -> Schema | None:
+    def schema(self, signature: "type[dspy.Signature]") -> Schema | None:
         return None
 
-    def read(self, signature: type[dspy.Signature], answer: str) -> dict[str, object]:
+    def read(self, signature: "type[dspy.Signature]", answer: str) -> dict[str, object]:
         models = _models(signature, self)
         records: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
         ended = False
@@ -316,7 +318,7 @@ class RecordsFormat(JsonFormat):
         field, model = _target(signature)
         return {field: model(**records)}
 
-    def write(self, signature: type[dspy.Signature], outputs: Mapping[str, object]) -> str:
+    def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
         field, model = _target(signature)
         whole = model.model_validate(outputs[field])
         lines = [
@@ -360,7 +362,7 @@ def _written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
 
 
-def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
+def _target(signature: "type[dspy.Signature]") -> tuple[str, type[BaseModel]]:
     """The one output field and its model."""
     ((name, field),) = signature.output_fields.items()
     model = field.annotation
@@ -369,7 +371,7 @@ def _target(signature: type[dspy.Signature]) -> tuple[str, type[BaseModel]]:
 
 
 @memo
-def _models(signature: type[dspy.Signature], output: RecordsFormat) -> dict[str, type[BaseModel]]:
+def _models(signature: "type[dspy.Signature]", output: RecordsFormat) -> dict[str, type[BaseModel]]:
     """The record of each letter."""
     _, whole = _target(signature)
     return {letter: get_args(whole.model_fields[name].annotation)[0] for letter, name in output.lists.items()}

@@ -79,8 +79,8 @@ def dialogues_of(rows: Sequence[FilterRow], judge: Filter) -> list[Dialogue]:
     """Each row as what the filter's model reads of one passage, and the answer with explanation and label."""
     dialogues = []
     for example in examples_of(rows):
-        answer = judge.output_format.write(judge.signature, example)
-        dialogues.append(Dialogue(judge.messages(example), answer))
+        answer = judge.output_format.write(judge.module.signature, example)
+        dialogues.append(Dialogue(judge.module.messages(example), answer))
     return dialogues
 
 

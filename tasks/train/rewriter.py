@@ -62,8 +62,10 @@ def dialogues_of(rows: Sequence[RewriteRow], rewrite: Rewrite) -> list[Dialogue]
     for row in rows:
         shown = recent(row.history, rewrite.policy.limits.rate)
         rewriting = Rewriting(question=row.rewritten, queries=list(row.queries))
-        prompt = rewrite.messages({"question": row.question, "history": shown})
-        dialogues.append(Dialogue(prompt, rewrite.output_format.write(rewrite.signature, {"rewriting": rewriting})))
+        prompt = rewrite.module.messages({"question": row.question, "history": shown})
+        dialogues.append(
+            Dialogue(prompt, rewrite.output_format.write(rewrite.module.signature, {"rewriting": rewriting}))
+        )
     return dialogues
 
 

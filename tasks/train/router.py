@@ -131,12 +131,12 @@ def dialogues_of(rows: Sequence[PreferenceRow], route: Route) -> list[Dialogue]:
 
 
 def _prompt(row: PreferenceRow, route: Route) -> tuple[Message, ...]:
-    return route.messages({"question": row.question, "core_content": list(row.documents)})
+    return route.module.messages({"question": row.question, "core_content": list(row.documents)})
 
 
 def _answer(structure: StructureType, route: Route) -> str:
     routed = Routed(reason="", structure=structure, confidence=1.0, margin=1.0)
-    return route.output_format.write(route.signature, {"routed": routed})
+    return route.output_format.write(route.module.signature, {"routed": routed})
 
 
 def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:

@@ -32,12 +32,12 @@ def test_a_request_names_its_step_and_marks_its_fields() -> None:
 
 def test_our_examples_stand_in_the_system_message_as_the_step_reads_them() -> None:
     step = Extract(Models.offline())
-    system, asked = step.messages({"title": "T", "passage": "P", "kinds": []})
+    system, asked = step.module.messages({"title": "T", "passage": "P", "kinds": []})
     _, first, second = system.content.split("\n\nExample, not to be repeated.\n")
-    for shown, example in zip((first, second), step.examples, strict=True):
+    for shown, example in zip((first, second), step.fitting_examples, strict=True):
         given, answer = shown.split("\n→\n")
         assert given == f"title: {example['title']}\npassage: {example['passage']}"
-        assert RECORDS.write(ExtractGraph, step.read(answer)) == answer
+        assert RECORDS.write(step.module.signature, RECORDS.read(step.module.signature, answer)) == answer
         assert str(example["passage"]) not in asked.content
 
 

@@ -56,22 +56,22 @@ def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.W
 def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> None:
     step = Extract(plain_models)
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(step(**EXTRACT).found)) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(step.module(**EXTRACT).found)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert found == [step(**EXTRACT).found] * 4
+    assert found == [step.module(**EXTRACT).found] * 4
 
 
 async def test_a_plain_call_inside_a_loop_is_an_error_that_says_how(models: Models) -> None:
     with pytest.raises(RuntimeError, match="acall"):
-        Extract(models)(**EXTRACT)
+        Extract(models).module(**EXTRACT)
 
 
 def test_dspy_writes_nothing_into_the_home_folder(
     plain_models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    Extract(plain_models)(**EXTRACT)
+    Extract(plain_models).module(**EXTRACT)
     assert list(tmp_path.iterdir()) == []

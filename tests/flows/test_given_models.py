@@ -49,7 +49,7 @@ def test_a_model_given_by_a_context_reaches_every_step(name: str) -> None:
     with dspy.context(lm=lm):
         assert not step.is_offline
         with pytest.raises(EngineError, match="gave no valid answer"):
-            step(**SHOWN[name_of(step)])
+            step.module(**SHOWN[name_of(step)])
     assert lm.history[0]["messages"][0]["content"].startswith(f"Step: {name}\n")
     assert step.is_offline
 
@@ -61,19 +61,21 @@ def test_the_nearest_model_answers(model_server: Server, monkeypatch: pytest.Mon
     monkeypatch.setitem(
         main_thread_config, "lm", saying("as configured")
     )  # what dspy.configure does, undone at the end
-    by_server = with_role(**SUMMARIZE).description
+    by_server = with_role.module(**SUMMARIZE).description
     assert by_server not in {"as configured", "in context"}
-    assert without(**SUMMARIZE).description == "as configured"
+    assert without.module(**SUMMARIZE).description == "as configured"
     assert kept_offline.is_offline
     with dspy.context(lm=saying("in context")):
-        assert [step(**SUMMARIZE).description for step in (with_role, without, kept_offline)] == ["in context"] * 3
-        assert with_role(**SUMMARIZE, lm=saying("as argument")).description == "as argument"
-        with_role.set_lm(saying("the step's own"))
-        assert with_role(**SUMMARIZE).description == "the step's own"
-    with_role.set_lm(None)
+        assert [step.module(**SUMMARIZE).description for step in (with_role, without, kept_offline)] == [
+            "in context"
+        ] * 3
+        assert with_role.module(**SUMMARIZE, lm=saying("as argument")).description == "as argument"
+        with_role.module.set_lm(saying("the step's own"))
+        assert with_role.module(**SUMMARIZE).description == "the step's own"
+    with_role.module.set_lm(None)
     with dspy.context(trace=[]):  # a context of something else changes nothing
-        assert with_role(**SUMMARIZE).description == by_server
-        assert without(**SUMMARIZE).description == "as configured"
+        assert with_role.module(**SUMMARIZE).description == by_server
+        assert without.module(**SUMMARIZE).description == "as configured"
 
 
 def test_index_and_ask_use_the_model_of_a_context(
@@ -118,16 +120,16 @@ def test_history_usage_and_callbacks_of_dspy_see_our_calls(model_server: Server)
     models = Models({"summarize": ModelChoice("openai/scripted", model_server.base_url, "k")})
     step, watching = Summarize(models), Watching()
     with dspy.context(callbacks=[watching]), dspy.track_usage() as tracker:
-        step(**SUMMARIZE)
+        step.module(**SUMMARIZE)
     assert watching.calls == ["summarize", "openai/scripted"]
     (row,) = models.meter.rows()
     total = tracker.get_total_tokens()["openai/scripted"]
     assert (total["prompt_tokens"], total["completion_tokens"]) == (row[2].input_tokens, row[2].output_tokens)
-    (entry,) = step.history
+    (entry,) = step.module.history
     assert entry is models.lm("summarize").history[-1]
     assert entry["messages"][0]["content"].startswith("Step: summarize\n")
     with dspy.context(track_usage=True):
-        assert step(**SUMMARIZE).get_lm_usage()["openai/scripted"]["prompt_tokens"] == total["prompt_tokens"]
+        assert step.module(**SUMMARIZE).get_lm_usage()["openai/scripted"]["prompt_tokens"] == total["prompt_tokens"]
 
 
 def test_what_a_program_says_of_its_model_holds(model_server: Server) -> None:
@@ -142,8 +144,8 @@ def test_what_a_program_says_of_its_model_holds(model_server: Server) -> None:
     )
     step = Summarize(Models.offline())
     with dspy.context(lm=lm):
-        step(**SUMMARIZE)
-        step(**SUMMARIZE, config={"temperature": 0.2})
+        step.module(**SUMMARIZE)
+        step.module(**SUMMARIZE, config={"temperature": 0.2})
     bodies: list[Any] = [request["body"] for request in model_server.requests()]
     assert [body["temperature"] for body in bodies] == [0.7, 0.2]
     assert {body.get("max_tokens") or body.get("max_completion_tokens") for body in bodies} == {333}

@@ -62,7 +62,7 @@ def is_graph(_: dspy.Example, prediction: dspy.Prediction, *__: object) -> float
 
 def used(step: Route | Extract, command: Command) -> None:
     (command.workspace / "programs").mkdir(exist_ok=True)
-    step.save(command.workspace / "programs" / f"{step.step}.json")
+    step.module.save(command.workspace / "programs" / f"{step.step}.json")
 
 
 def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
@@ -118,7 +118,7 @@ def test_a_step_compiled_by_miprov2_is_used_with_its_demonstrations(
         num_threads=1,
     )  # fmt: skip
     compiled = optimiser.compile(
-        route, trainset=examples()[:1], valset=examples()[1:], num_trials=6, max_bootstrapped_demos=1,
+        route.module, trainset=examples()[:1], valset=examples()[1:], num_trials=6, max_bootstrapped_demos=1,
         max_labeled_demos=1, minibatch=False, program_aware_proposer=False, data_aware_proposer=False,
     )  # fmt: skip
     assert [demo["question"] for demo in compiled.demos] == [QUESTIONS[0]]
@@ -138,10 +138,10 @@ def test_a_folder_of_programs_that_is_set_goes_before_the_workspaces_and_holds_m
     class Both(dspy.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.route = route
+            self.route = route.module
 
     used(route, copied)
-    route.signature = route.signature.with_instructions("From a folder of one's own.")
+    route.module.signature = route.module.signature.with_instructions("From a folder of one's own.")
     (tmp_path / "mine").mkdir()
     Both().save(tmp_path / "mine" / "both.json")
     monkeypatch.setenv("TRELLIS_PROGRAMS", str(tmp_path / "mine"))
@@ -181,10 +181,10 @@ def test_a_program_stands_in_place_of_tailorings_examples_and_holds_no_model(rou
         passage="Ana Korb ran a mill.", entities=(ExampleEntity(name="Ana Korb", kind="person", description="-"),)
     )
     tailored = Extract(route.models, tailoring=Tailoring(examples=(mill,)))
-    assert len(tailored.demos) == 1
-    plain = Extract(route.models)
+    assert len(tailored.module.demos) == 1
+    plain = Extract(route.models).module
     plain.set_lm(dspy.LM("openai/x", api_key="sk-secret-4711", extra_headers={"Authorization": "sk-secret-4711"}))
     plain.save(tmp_path / "extract.json")
     assert "sk-secret-4711" not in (tmp_path / "extract.json").read_text()
     models = replace(route.models, programs=[json.loads((tmp_path / "extract.json").read_text())])
-    assert Extract(models, tailoring=Tailoring(examples=(mill,))).demos == []
+    assert Extract(models, tailoring=Tailoring(examples=(mill,))).module.demos == []

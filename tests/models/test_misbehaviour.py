@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.errors import BadKey, ContextOverflow, EngineError, ModelMisconfigured, QuotaExhausted, UnknownModel
+from prompts.engine.step import examples_of
 from prompts.extract import Extract, ExtractGraph
-from prompts.summarize import Summarize
+from prompts.summarize import SummarizeEntity
 from storage.errors import NoGeneration
 from storage.export import Export
 from tests.models.running import Place
@@ -161,8 +162,8 @@ async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and
     assert not holds_examples(place.graph())
 
 
-EXTRACTED = Extract.output_format.write(ExtractGraph, Extract.examples[0])
-DESCRIBED = str(Summarize.examples[0]["description"])
+EXTRACTED = Extract.output_format.write(ExtractGraph.in_dspy(), examples_of("extract", ExtractGraph)[0])
+DESCRIBED = str(examples_of("summarize", SummarizeEntity)[0]["description"])
 
 
 def holds_examples(graph: Export) -> bool:

@@ -26,19 +26,19 @@ def router_on(folder: str) -> Route:
 
 def test_a_model_that_is_not_here_is_named_and_nothing_is_fetched(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):
-        router_on(str(tmp_path / "nothing"))(question="Who?", core_content=[])
+        router_on(str(tmp_path / "nothing")).module(question="Who?", core_content=[])
 
 
 def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
     folder = tiny_language_model(tmp_path / "plain", ["Who?"], chats=False)
     with pytest.raises(ModelMisconfigured, match="no chat template"):
-        router_on(folder)(question="Who?", core_content=[])
+        router_on(folder).module(question="Who?", core_content=[])
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused(tmp_path: Path) -> None:
     folder = tiny_language_model(tmp_path / "short", ["Who?"], context=64)
     with pytest.raises(ContextOverflow, match="reads at most 64 tokens; the prompt has"):
-        router_on(folder)(question="Who?", core_content=[])
+        router_on(folder).module(question="Who?", core_content=[])
 
 
 def test_one_call_at_a_time(tmp_path: Path) -> None:

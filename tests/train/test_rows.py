@@ -230,7 +230,7 @@ def test_labels_against_the_gold_are_stored_and_not_trained_on(model_server: Ser
 def test_an_adapter_that_vllm_serves_is_asked_for_by_its_name(model_server: Server) -> None:
     choice = ModelChoice("hosted_vllm/router-dpo", model_server.base_url, "k")
     models = Models({"route": choice})
-    Route(models)(question="Whose teacher designed Orla Bridge?", core_content=[])
+    Route(models).module(question="Whose teacher designed Orla Bridge?", core_content=[])
     bodies = [request["body"] for request in model_server.requests() if request["step"] == "route"]
     assert [body["model"] for body in bodies if isinstance(body, dict)] == ["router-dpo"]
 
@@ -250,5 +250,5 @@ def test_a_router_is_compiled_from_rows_compared_and_put_to_use(model_server: Se
     assert report.scores["prompt"]["accuracy"] == 0.5, "every table, and no chunk"
     assert report.use == f"in use: {tmp_path / 'ws' / 'programs' / 'route.json'}"
     compiled = Route(opened(tmp_path / "ws", lm="openai/m", lm_base_url=model_server.base_url, lm_api_key="k").models)
-    assert compiled.demos
-    assert all(demo["question"].startswith("Compare") for demo in compiled.demos if "augmented" in demo)
+    assert compiled.module.demos
+    assert all(demo["question"].startswith("Compare") for demo in compiled.module.demos if "augmented" in demo)
