@@ -134,7 +134,8 @@ SAID = Extracted.model_validate(
 
 async def test_an_extraction_in_other_words_is_kept_whole() -> None:
     extract = Extract(Models.offline())
-    extract.lm = DummyLM([{"found": Extract.output_format.write(ExtractGraph, {"found": SAID})}], adapter=AsWritten())
+    written = Extract.output_format.write(ExtractGraph.in_dspy(), {"found": SAID})
+    extract.lm = DummyLM([{"found": written}], adapter=AsWritten())
     found = await extract.run("Harrow Mill", OF_A_MILL)
     assert found == SAID
     bound = to_extraction(CHUNK, found)

@@ -17,6 +17,7 @@ from flows.settings import TAILORING_FILE, load_settings
 from prompts.answer import AnswerStep
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
+from prompts.engine.output_formats import unwrapped
 from prompts.extract import Extract, Glean
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
@@ -61,7 +62,7 @@ def test_an_answer_is_written_in_the_configured_language_alone() -> None:
     told = AnswerStep(Models.offline(), language="German").module.signature.instructions
     assert "Write in German, whatever language the evidence is in." in told
     assert "the language of the question" not in told
-    assert AnswerStep(Models.offline()).instruction == AnswerStep.task.__doc__
+    assert AnswerStep(Models.offline()).instruction == unwrapped(str(AnswerStep.task.__doc__))
 
 
 def test_values_cannot_break_the_form_of_a_prompt() -> None:

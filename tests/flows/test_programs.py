@@ -12,6 +12,7 @@ from dspy.utils import DummyLM
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
+from prompts.engine.module import StepModule
 from prompts.engine.output_formats import unwrapped
 from prompts.extract import Extract
 from prompts.route import Route, Routed
@@ -60,9 +61,9 @@ def is_graph(_: dspy.Example, prediction: dspy.Prediction, *__: object) -> float
     return float(prediction.routed.structure == "graph")
 
 
-def used(step: Route | Extract, command: Command) -> None:
+def used(step: StepModule, command: Command) -> None:
     (command.workspace / "programs").mkdir(exist_ok=True)
-    step.module.save(command.workspace / "programs" / f"{step.step}.json")
+    step.save(command.workspace / "programs" / f"{step.step}.json")
 
 
 def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
@@ -140,7 +141,7 @@ def test_a_folder_of_programs_that_is_set_goes_before_the_workspaces_and_holds_m
             super().__init__()
             self.route = route.module
 
-    used(route, copied)
+    used(route.module, copied)
     route.module.signature = route.module.signature.with_instructions("From a folder of one's own.")
     (tmp_path / "mine").mkdir()
     Both().save(tmp_path / "mine" / "both.json")
@@ -165,7 +166,7 @@ def test_a_folder_of_programs_that_is_set_goes_before_the_workspaces_and_holds_m
 def test_a_program_that_does_not_fit_is_refused_in_words_before_anything_is_asked(
     change: Any, words: str, route: Route, copied: Command, model_server: Server
 ) -> None:
-    used(route, copied)
+    used(route.module, copied)
     path = copied.workspace / "programs" / "route.json"
     saved = json.loads(path.read_text())
     path.write_text(change if isinstance(change, str) else json.dumps({**saved, **change} if change else {}))
