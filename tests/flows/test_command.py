@@ -44,9 +44,9 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
     assert loaded & HEAVY == set()
 
 
-def test_asking_does_not_load_prefect(indexed: Path) -> None:
+def test_asking_loads_neither_prefect_nor_without_a_model_dspy(indexed: Path) -> None:
     done = run(LOADED.format(["ask", "Who designed Orla Bridge?", "--workspace", str(indexed)]))
-    assert (done.returncode, {"duckdb", "prefect"} & set(done.stderr.split())) == (0, {"duckdb"}), done.stderr
+    assert (done.returncode, {"duckdb", "prefect", "dspy"} & set(done.stderr.split())) == (0, {"duckdb"}), done.stderr
 
 
 @pytest.mark.parametrize(
