@@ -14,9 +14,7 @@ from flows.session import SESSIONS, Sessions
 from storage.errors import NoGeneration, UsageError
 from storage.workspace import Workspace
 from tests.copying import copy_of
-from tests.engine.tiny_models import tiny_cross_encoder
-from tests.flows.conftest import ROWS, Command
-from tests.server.client import Server
+from tests.flows.conftest import ROWS
 from tests.workspaces import write_rows
 
 QUESTION = "Who designed Orla Bridge?"
@@ -82,17 +80,3 @@ async def test_a_session_is_kept_until_its_last_question_is_done(tmp_path: Path)
             assert len(old.documents(["bridge"])) == 1
     assert Workspace(workspace, keep_generations=1).clean() == [1], "the old one is closed: nobody holds it"
     sessions.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("logits", "supported"), [((0.0, 5.0, 0.0), True), ((5.0, 0.0, 0.0), False)])
-def test_a_model_for_inference_made_here_flags_the_sentences(
-    logits: tuple[float, ...], supported: bool, model_server: Server, copied: Command, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    labels = ["contradiction", "entailment", "neutral"]
-    monkeypatch.setenv("TRELLIS_GROUNDING", tiny_cross_encoder(tmp_path / "nli", labels, logits))
-    answer = copied("ask", "Where was Tomas Reyd born?", "--json").json
-    assert model_server.stats()["calls"]
-    assert [row["supported"] for row in answer["grounding"]] == [supported]
-    assert answer["fallback"] == ("none" if supported else "ungrounded")

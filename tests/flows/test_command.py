@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
 from flows.cli.screen import rounded
 from flows.settings import TAILORING_FILE
 from flows.usage import in_short, ledger
@@ -206,21 +205,6 @@ def test_a_reader_that_leaves_early_is_no_error(indexed: Path) -> None:
     command = f"{sys.executable} -m flows graph 'Orla Bridge' --workspace {indexed} | head -c 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S602
     assert done.stderr == ""
-
-
-@pytest.mark.slow
-def test_the_demo_shows_answers_with_their_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo"]) == 0
-    shown = capsys.readouterr().out
-    families = "one fact", "steps to follow", "the whole collection", "the graph alone", "what the documents do not say"
-    assert all(f"\n{family}" in shown for family in families)
-    assert shown.count("\n[1] ") == 10
-    for told in ("23 added", "mode traverse", "the documents do not speak of this", "Try next"):
-        assert told in shown
-    assert [path.name for path in tmp_path.iterdir()] == [".trellis-demo"]
 
 
 def test_a_line_says_what_is_known_and_what_is_not() -> None:

@@ -123,7 +123,7 @@ def test_the_rest_is_what_it_would_be_without_it(
         assert left.vectors.windows() == anew.vectors.windows()
 
 
-def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path) -> None:
+def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path, unembedded: None) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     for row in ROWS:
@@ -144,7 +144,7 @@ def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path) -> None:
     assert fresh("index", str(folder), "--json").json["skipped"] == []
 
 
-def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command, docs: Path) -> None:
+def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command, docs: Path, unembedded: None) -> None:
     write_rows(docs, [*ROWS, {**ROWS[2], "id": "copy"}])
     fresh("index", str(docs))
     unknown = fresh("forget", "secrets", "--json")
@@ -162,7 +162,7 @@ def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command
     assert fresh("index", str(docs), "--json").json["published"] is False
 
 
-def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs: Path) -> None:
+def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs: Path, unembedded: None) -> None:
     fresh("index", str(docs))
     with Workspace(fresh.workspace).read() as reading:
         report = fresh("forget", "secret", "--json").json

@@ -1,10 +1,15 @@
-"""A reranker between retrieval and filter: the order changes as its scores say; without one nothing is asked of any."""
+"""A reranker between retrieval and filter: the order changes as its scores say; without one nothing is asked of any.
+
+And the cross-encoder that checks sentences: what loads torch is in one file, which one process runs.
+"""
 
 from pathlib import Path
 
 import pytest
 
+from flows.__main__ import main
 from tasks.step import watched
+from tests.copying import copy_of
 from tests.engine.tiny_models import tiny_cross_encoder
 from tests.flows.conftest import Command
 from tests.server.client import Server
@@ -32,9 +37,18 @@ def ranker(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     return model_server
 
 
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base")
+    source = write_rows(folder / "bridges.jsonl", ROWS)
+    assert main(["index", str(source), "--workspace", str(folder / "ws"), "--json"]) == 0
+    return folder / "ws"
+
+
 @pytest.fixture
-def bridges(fresh: Command, tmp_path: Path) -> Command:
-    assert fresh("index", str(write_rows(tmp_path / "bridges.jsonl", ROWS))).code == 0
+def bridges(base: Path, fresh: Command) -> Command:
+    """The command on a copy."""
+    copy_of(base, fresh.workspace)
     return fresh
 
 
@@ -120,3 +134,17 @@ def test_a_cross_encoder_made_here_reranks(bridges: Command, tmp_path: Path, mon
     usage = bridges("ask", QUESTION, "--json").json["usage"]["by_step"]["rerank"]
     assert (usage["calls"], usage["cost_usd"]) == (1, 0.0)
     assert usage["seconds"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("logits", "supported"), [((0.0, 5.0, 0.0), True), ((5.0, 0.0, 0.0), False)])
+def test_a_model_for_inference_made_here_flags_the_sentences(
+    logits: tuple[float, ...], supported: bool, model_server: Server, copied: Command, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    labels = ["contradiction", "entailment", "neutral"]
+    monkeypatch.setenv("TRELLIS_GROUNDING", tiny_cross_encoder(tmp_path / "nli", labels, logits))
+    answer = copied("ask", "Where was Tomas Reyd born?", "--json").json
+    assert model_server.stats()["calls"]
+    assert [row["supported"] for row in answer["grounding"]] == [supported]
+    assert answer["fallback"] == ("none" if supported else "ungrounded")

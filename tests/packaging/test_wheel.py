@@ -130,7 +130,12 @@ def test_a_foreign_package_on_the_path_is_named_not_run(elsewhere: Installed) ->
 
 
 @pytest.mark.slow
-def test_the_demo_runs_from_the_wheel(elsewhere: Installed) -> None:
+def test_the_demo_from_the_wheel_shows_answers_with_their_sources(elsewhere: Installed) -> None:
     done = elsewhere.run("trellis", "demo")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    families = "one fact", "steps to follow", "the whole collection", "the graph alone", "what the documents do not say"
+    assert all(f"\n{family}" in done.stdout for family in families)
+    assert done.stdout.count("\n[1] ") == 10
+    for told in ("23 added", "mode traverse", "the documents do not speak of this", "Try next"):
+        assert told in done.stdout
+    assert [path.name for path in elsewhere.folder.iterdir()] == [".trellis-demo"]
