@@ -37,12 +37,13 @@ from prompts.text.tokens import count_tokens
 from tests.engine.fakes import Sheet
 from tests.server.client import Server
 
+SUMMARIZE = SummarizeEntity.in_dspy()
 FORMAT = JsonFormat()
 CALL = Call(
     "summarize",
-    conversation("summarize", SummarizeEntity, FORMAT, [], {"name": "Ada", "statements": ["Ada lives in Velin.", "x"]}),
+    conversation("summarize", SUMMARIZE, FORMAT, [], {"name": "Ada", "statements": ["Ada lives in Velin.", "x"]}),
     200,
-    FORMAT.schema(SummarizeEntity),
+    FORMAT.schema(SUMMARIZE),
 )
 _ROOT = Path(__file__).parents[2]
 TEXTS = [
