@@ -176,6 +176,11 @@ class Settings(BaseModel):
         description="Whether a model is asked for claims too, for a third more tokens; without a model there are none.",
     )
     concurrency: int = Field(default=16, ge=1, description="Calls in flight to one server.")
+    batches: bool = Field(
+        default=False,
+        description="Whether the calls of an index run go in batches (OpenAI, Anthropic, Gemini, xAI), at half the "
+        "price: an answer may take a day ([models](models.md#batches)).",
+    )
     rpm: int | None = Field(default=None, ge=1, description="Requests to one server in any 60 seconds.")
     tpm: int | None = Field(default=None, ge=1, description="Tokens to one server in any 60 seconds.")
     prefect_limit: str = Field(
@@ -339,7 +344,7 @@ class Settings(BaseModel):
 
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
-        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens)
+        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens, self.batches)
 
 
 def load_settings(
