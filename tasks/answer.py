@@ -271,11 +271,12 @@ def withheld(question: str, answered: Answered) -> Answered:
         return answered
     if not any(row.supported for row in answered.grounding):
         return replace(abstained(question, answered.answered_by), reasoning=answered.reasoning)
-    remaining, rows, text, at = [row for row in answered.grounding if row.supported is not False], [], "", 0
+    rows: list[Grounding] = []
+    text, at = "", 0
     for row in answered.grounding:
         gap = answered.text[at : row.start]
         at = row.end
-        if row in remaining:
+        if row.supported is not False:
             start = len(text) + len(gap)
             text += gap + answered.text[row.start : row.end]
             rows.append(row.model_copy(update={"start": start, "end": len(text)}))
