@@ -51,10 +51,13 @@ class StepModule(dspy.Predict):
         return run_sync(self.aforward(**inputs))
 
     async def aforward(self, **inputs: object) -> dspy.Prediction:
-        """One typed answer of the role's model; EngineError where there is none."""
+        """One typed answer of the role's model; EngineError where it fails.
+
+        TypeError where the role has no model: what a step does without one is in its `run`.
+        """
         client = self.of.models.client(self.of.role, inputs.pop("lm", None) or self.lm or self.of.lm)
         if client is None:
-            raise TypeError(f"The step {self.step!r} has no model to ask; give the role {self.of.role!r} one.")
+            raise TypeError(f"The step {self.step!r} has no offline version; give the role {self.of.role!r} a model.")
         record = partial(self.of.models.meter.record, self.step, client.transport.model)
         call, reader = self._call(inputs, client.transport.defaults), self._reader(inputs)
         outputs = await client.ask(call, reader, priority(self.of.role), record, self._shown())

@@ -1,8 +1,8 @@
 """Steps: what is done at one place of the pipeline, by a model or by rules, and what its prompt is made of.
 
-A step carries its name, its role, its signature and how its answer is written. Both ways return the same typed output,
-so that callers never know which one ran. DSPy takes a second to load: a step's `module`, which asks the model, is made
-at its first use.
+A step carries its name, its role, its signature and how its answer is written. Its `run` is what tasks call: it asks
+the model, or gives the same typed output by rules (`prompts/offline/`), so that callers never know which one it was.
+DSPy is slow to load: a step's `module`, which asks the model alone, is made at its first use.
 """
 
 import tomllib
@@ -58,7 +58,7 @@ class Signature:
 
 
 class Step:
-    """Base of all steps. A subclass names its step, role and signature, and has a method `run`.
+    """Base of all steps. A subclass names its step, role and signature, and has a `run` with arguments of its own.
 
     `output_format` is how the answer is written; `on_text` gets the text field `streams` in pieces meanwhile, for the
     screen alone, and Withdrawn where those before it do not hold; `examples` names those of `prompts/examples.toml`
@@ -91,6 +91,7 @@ class Step:
 
     @property
     def is_offline(self) -> bool:
+        """Whether the step has no model."""
         return self.lm is None and self.models.is_offline(self.role)
 
     @property
