@@ -12,7 +12,7 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.engine.streaming import Show
 from prompts.offline.answer import OfferedPassage, Similarity, best_excerpts, shown
 from prompts.tailored_step import TailoredStep
@@ -36,9 +36,7 @@ class AnswerWritten(BaseModel):
     answerable: bool = Field(default=True, description="False only if the evidence says nothing towards an answer.")
 
 
-class AnswerQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("answer")
-
+class AnswerQuestion(Signature, prompt="answer"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     response: str = InputField(desc="The user's wish for the form of the answer.")
     notes: str = InputField(desc="What earlier steps made of the documents.")
@@ -46,9 +44,7 @@ class AnswerQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
     written: AnswerWritten = OutputField()
 
 
-class AnswerFromPoints(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("reduce")
-
+class AnswerFromPoints(Signature, prompt="reduce"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     response: str = InputField(desc="The user's wish for the form of the answer.")
     notes: str = InputField(desc="Points as (helpfulness) text [numbers], best first.")
@@ -160,9 +156,7 @@ class DirectWritten(BaseModel):
     values: list[str] = Field(default_factory=list, description=VALUES)
 
 
-class AnswerDirectly(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("direct")
-
+class AnswerDirectly(Signature, prompt="direct"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     written: DirectWritten = OutputField()
 

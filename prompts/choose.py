@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import fitting
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
 
@@ -22,9 +22,7 @@ class ScopeRead(BaseModel):
     confidence: float = Field(ge=0, le=1)
 
 
-class ChooseScope(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("choose")
-
+class ChooseScope(Signature, prompt="choose"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     documents: list[str] = InputField(desc="Titles of some documents.")
     scope: ScopeRead = OutputField()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
 
 MAX_PARTS = 8
 PLAIN = "a short question for one thing has no parts"
@@ -34,9 +34,7 @@ class Parts(BaseModel):
     questions: list[str] = Field(min_length=1, max_length=MAX_PARTS)
 
 
-class DecomposeQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("decompose")
-
+class DecomposeQuestion(Signature, prompt="decompose"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     knowledge: list[str] = InputField(desc="What the documents found are about, a line each.")
     parts: Parts = OutputField()

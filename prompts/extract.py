@@ -12,7 +12,7 @@ from prompts.engine.calls import Doubtful
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
 from prompts.engine.prompt_guard import neutralised
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.offline.extract import (
     ALIAS_PREDICATE,
     ClaimFound,
@@ -30,8 +30,8 @@ from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 
 __all__ = [
-    "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractClaims", "ExtractGraph", "ExtractWithClaims",
-    "Extracted", "Glean", "GleanClaims", "GleanGraph", "GleanWithClaims", "RelationFound", "extract_offline",
+    "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractWithClaims",
+    "Extracted", "Glean", "GleanClaims", "GleanWithClaims", "RelationFound", "extract_offline",
     "extractor", "known", "merge", "names_in", "topic_of",
 ]  # fmt: skip
 
@@ -44,28 +44,20 @@ class _ReadPassage(Signature):
     passage: str = InputField()
 
 
-class ExtractGraph(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("extract", "extract_entities", "extract_relations", "extract_hard")
-
+class ExtractGraph(_ReadPassage, prompt="extract extract_entities extract_relations extract_hard"):
     found: Extracted = OutputField()
 
 
-class ExtractClaims(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("extract", "extract_entities", "extract_relations", "extract_claims", "extract_hard")
-
+class ExtractClaims(_ReadPassage, prompt="extract extract_entities extract_relations extract_claims extract_hard"):
     found: Extracted = OutputField()
 
 
-class GleanGraph(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("extract", "glean", "extract_entities", "extract_relations")
-
+class GleanGraph(_ReadPassage, prompt="extract glean extract_entities extract_relations"):
     known: list[str] = InputField(desc="Entities, then relations as source -[predicate]-> target.")
     found: Extracted = OutputField()
 
 
-class GleanClaims(_ReadPassage):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("extract", "glean", "extract_entities", "extract_relations", "extract_claims")
-
+class GleanClaims(_ReadPassage, prompt="extract glean extract_entities extract_relations extract_claims"):
     known: list[str] = InputField(
         desc="Entities, then relations as source -[predicate]-> target, then claims as subject: claim."
     )

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.filter import FilterVerdict, Label, judge
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ class Judgements(BaseModel):
     judgements: list[Judgement] = Field(min_length=1)
 
 
-class FilterKnowledge(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("filter")
-
+class FilterKnowledge(Signature, prompt="filter"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     hypothesis: str = InputField()
     passages: str = InputField(desc="Passages as [number] title: text.")

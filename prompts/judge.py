@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.step import InputField, OutputField, Signature, Step, definitions, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, definitions
 
 Shown = Literal["first", "second", "tie"]
 
@@ -22,9 +22,7 @@ class PairJudged(BaseModel):
     winner: Shown
 
 
-class ComparePair(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("judge")
-
+class ComparePair(Signature, prompt="judge"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     criterion: str = InputField()
     first: str = InputField(desc="The answer that is shown first.")
@@ -39,9 +37,7 @@ class PointsJudged(BaseModel):
     score: int = Field(ge=0, le=100)
 
 
-class GradeAnswer(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("grade")
-
+class GradeAnswer(Signature, prompt="grade"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     right: str = InputField(desc="The known right answer, or (none).")
     rubric: str = InputField()

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms
 
@@ -49,9 +49,7 @@ class TablePlan(BaseModel):
     limit: int = Field(default=0, ge=0, description="How many are asked for; 0: one for max and min, else all.")
 
 
-class PlanOverTables(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("plan_table")
-
+class PlanOverTables(Signature, prompt="plan_table"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     tables: str = InputField(desc="Number, name, rows, and the columns with some of their cells.")
     plan: TablePlan = OutputField()

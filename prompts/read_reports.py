@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction, left_out
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.partial import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
@@ -53,9 +53,7 @@ class PointsWritten(BaseModel):
     points: list[PointWritten] = Field(default_factory=list)
 
 
-class AnswerPartly(Signature):
-    __doc__ = instruction("partial")
-
+class AnswerPartly(Signature, prompt="partial"):
     question: str = InputField()
     reports: list[str] = InputField(desc="Each a title and a summary, then numbered statements.")
     partial: PointsWritten = OutputField()
@@ -114,9 +112,7 @@ class Explored(BaseModel):
     )
 
 
-class ExploreReports(Signature):
-    __doc__ = instruction("explore")
-
+class ExploreReports(Signature, prompt="explore"):
     question: str = InputField()
     focus: str = InputField(desc="What was looked up.")
     reports: list[str] = InputField(desc="Titles, then numbered statements.")
@@ -164,9 +160,7 @@ class Ratings(BaseModel):
     ratings: list[Rating] = Field(default_factory=list)
 
 
-class RateReports(Signature):
-    __doc__ = instruction("rate")
-
+class RateReports(Signature, prompt="rate"):
     question: str = InputField()
     reports: list[str] = InputField(desc="Each as [number] title: opening.")
     rated: Ratings = OutputField()

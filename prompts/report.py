@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import is_han
 
@@ -48,9 +48,7 @@ class ReportWritten(BaseModel):
     rating: float = Field(ge=0, le=10)
 
 
-class WriteReport(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("report")
-
+class WriteReport(Signature, prompt="report"):  # noqa: D101 -- its prompt tells
     entities: list[str] = InputField(
         desc="Name, or name: description where the statements lack it; most connected first."
     )

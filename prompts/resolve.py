@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction, left_out
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.resolve import Decided, NameInContext, Pair, decide
 
 __all__ = [
@@ -35,9 +35,7 @@ class PairVerdicts(BaseModel):
     verdicts: list[PairVerdict] = Field(default_factory=list)
 
 
-class ResolveNames(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("resolve")
-
+class ResolveNames(Signature, prompt="resolve"):  # noqa: D101 -- its prompt tells
     pairs: list[str] = InputField(
         desc="[number] name (kind): what is said; the same of the other name; rare names that stand beside both."
     )

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from prompts.engine.calls import fitting
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
 from prompts.text.words import is_han
@@ -45,9 +45,7 @@ class Rewriting(BaseModel):
     ambiguities: list[Ambiguous] = Field(default_factory=list, description="Mostly none.")
 
 
-class RewriteQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("rewrite")
-
+class RewriteQuestion(Signature, prompt="rewrite"):  # noqa: D101 -- its prompt tells
     question: str = InputField(desc="The user's message.")
     history: list[str] = InputField(desc="Earlier questions and answers, oldest first.")
     rewriting: Rewriting = OutputField()
@@ -105,9 +103,7 @@ def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
     return Rewriting(question=question_text, queries=rewriting.queries, ambiguities=ambiguities)
 
 
-class WriteHypothesis(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("hypothesize")
-
+class WriteHypothesis(Signature, prompt="hypothesize"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     passage: str = OutputField()
 
@@ -134,9 +130,7 @@ class Keys(BaseModel):
     low: list[str] = Field(default_factory=list, description=f"Specific things in it, at most {MAX_KEYS}.")
 
 
-class FindKeys(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("keywords")
-
+class FindKeys(Signature, prompt="keywords"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     found: Keys = OutputField()
 

@@ -6,7 +6,7 @@ from typing import cast
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import fitting
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.route import (
     REASON,
     UNIT,
@@ -36,9 +36,7 @@ class Routed(BaseModel):
     margin: float = Field(default=0.0, ge=0, le=1, description="Lead over the next best structure.")
 
 
-class RouteQuestion(Signature):
-    __doc__ = instruction("route")
-
+class RouteQuestion(Signature, prompt="route"):
     question: str = InputField()
     core_content: list[str] = InputField(desc="Title or first sentence of each document found.")
     routed: Routed = OutputField()

@@ -12,7 +12,7 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
 
@@ -96,27 +96,19 @@ class _Build(Signature):
     sentences: str = InputField(desc="As [number] text, or [number] title: text.")
 
 
-class BuildTable(_Build):
-    __doc__ = instruction("structurize_table")
-
+class BuildTable(_Build, prompt="structurize_table"):
     built: TableBuilt = OutputField()
 
 
-class BuildGraph(_Build):
-    __doc__ = instruction("structurize_graph")
-
+class BuildGraph(_Build, prompt="structurize_graph"):
     built: GraphBuilt = OutputField()
 
 
-class BuildAlgorithm(_Build):
-    __doc__ = instruction("structurize_algorithm")
-
+class BuildAlgorithm(_Build, prompt="structurize_algorithm"):
     built: AlgorithmBuilt = OutputField()
 
 
-class BuildCatalogue(_Build):
-    __doc__ = instruction("structurize_catalogue")
-
+class BuildCatalogue(_Build, prompt="structurize_catalogue"):
     built: CatalogueBuilt = OutputField()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, instruction, left_out
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.words import fold
 
@@ -23,9 +23,7 @@ MOST_JOINED_TOKENS = 120
 _DEFINES = re.compile(r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])")
 
 
-class SummarizeEntity(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("summarize")
-
+class SummarizeEntity(Signature, prompt="summarize"):  # noqa: D101 -- its prompt tells
     name: str = InputField()
     statements: list[str] = InputField()
     description: str = OutputField()
@@ -45,9 +43,7 @@ class RelationsDescribed(BaseModel):
     relations: list[RelationDescribed] = Field(default_factory=list)
 
 
-class SummarizeRelations(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("relate")
-
+class SummarizeRelations(Signature, prompt="relate"):  # noqa: D101 -- its prompt tells
     relations: list[str] = InputField(desc="[number] source -[predicate]-> target, then a statement a line.")
     described: RelationsDescribed = OutputField()
 

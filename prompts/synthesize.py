@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, OutputField, Signature, Step, definitions, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, definitions
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
@@ -24,9 +24,7 @@ class CorpusDescribed(BaseModel):
     description: str = Field(description="Four to eight sentences: what sort of documents, from whom, about what.")
 
 
-class DescribeCorpus(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("describe")
-
+class DescribeCorpus(Signature, prompt="describe"):  # noqa: D101 -- its prompt tells
     titles: list[str] = InputField(desc="Titles of some documents.")
     samples: list[str] = InputField(desc="title: the beginning of a document")
     corpus: CorpusDescribed = OutputField()
@@ -39,18 +37,14 @@ class CorpusUser(BaseModel):
     tasks: list[str] = Field(description="What this user wants to get done with them, a sentence each.")
 
 
-class ImagineUsers(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("users")
-
+class ImagineUsers(Signature, prompt="users"):  # noqa: D101 -- its prompt tells
     description: str = InputField()
     users: int = InputField(desc="How many users.")
     tasks: int = InputField(desc="How many tasks for each.")
     people: list[CorpusUser] = OutputField()
 
 
-class AskAboutWhole(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("ask_whole")
-
+class AskAboutWhole(Signature, prompt="ask_whole"):  # noqa: D101 -- its prompt tells
     description: str = InputField()
     user: str = InputField()
     task: str = InputField()
@@ -68,9 +62,7 @@ class PartAsked(BaseModel):
     sentences: list[int] = Field(description="The numbers of all sentences that the answer needs, and of no other.")
 
 
-class AskAboutPassages(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("ask_part")
-
+class AskAboutPassages(Signature, prompt="ask_part"):  # noqa: D101 -- its prompt tells
     kind: str = InputField()
     passages: list[str] = InputField(desc="title, and under it its sentences by number")
     asked: PartAsked = OutputField()
@@ -83,9 +75,7 @@ class QuestionChecked(BaseModel):
     verdict: Literal["answerable", "global", "unanswerable"]
 
 
-class CheckQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("check_question")
-
+class CheckQuestion(Signature, prompt="check_question"):  # noqa: D101 -- its prompt tells
     description: str = InputField()
     question: str = InputField()
     passages: list[str] = InputField(desc="title: passage")

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, OutputField, Signature, Step, definitions, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step, definitions
 from prompts.structures import StructureName
 
 LETTERS = "ABCDE"
@@ -29,9 +29,7 @@ class SyntheticTasks(BaseModel):
     tasks: list[SyntheticTask]
 
 
-class SynthesizeTasks(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("synthesize_tasks")
-
+class SynthesizeTasks(Signature, prompt="synthesize_tasks"):  # noqa: D101 -- its prompt tells
     language: str = InputField()
     number: int = InputField(desc="How many tasks.")
     examples: list[str] = InputField(desc="Question (titles).")
@@ -54,9 +52,7 @@ class Synthesize(Step):
         return [task for task in new.tasks if task.question.strip()]
 
 
-class SimulateSolution(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("simulate_solution")
-
+class SimulateSolution(Signature, prompt="simulate_solution"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     documents: list[str] = InputField(desc="Titles.")
     form: str = InputField()
@@ -82,9 +78,7 @@ class Ranking(BaseModel):
     ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(description="All letters, the best first.")
 
 
-class RankSolutions(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("rank_solutions")
-
+class RankSolutions(Signature, prompt="rank_solutions"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     documents: list[str] = InputField(desc="Titles.")
     solutions: list[str] = InputField(desc="Each with its letter.")

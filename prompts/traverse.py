@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import NotAsAsked, fitting
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, instruction
+from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
 from prompts.offline.traverse import SURE, QuestionType, RuleType, classify_offline
 
 __all__ = [
@@ -76,9 +76,7 @@ class PlannedQuestion(BaseModel):
     )
 
 
-class PlanQuestion(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("plan")
-
+class PlanQuestion(Signature, prompt="plan"):  # noqa: D101 -- its prompt tells
     question: str = InputField()
     names: list[str] = InputField(desc="What the question names, as the graph calls it.")
     unknown: list[str] = InputField(desc="What looks like a name in it, and is none of the graph's.")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.step import InputField, OutputField, Signature, Step, instruction
+from prompts.engine.step import InputField, OutputField, Signature, Step
 
 MOST_TYPES, MOST_EXAMPLES = 12, 3
 
@@ -59,9 +59,7 @@ class Tuned(BaseModel):
     examples: list[ExampleShown] = Field(default_factory=list, max_length=MOST_EXAMPLES)
 
 
-class TuneToDomain(Signature):  # noqa: D101 -- its docstring is the prompt
-    __doc__ = instruction("tune")
-
+class TuneToDomain(Signature, prompt="tune"):  # noqa: D101 -- its prompt tells
     sample: list[str] = InputField(desc="title: passage")
     found: Tuned = OutputField()
 

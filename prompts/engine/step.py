@@ -41,12 +41,18 @@ def OutputField(desc: str = "") -> Any:  # noqa: N802 -- as DSPy calls it
 
 
 class Signature:
-    """What goes into a step and comes out of it, written like a signature of DSPy's: its docstring is the prompt."""
+    """What goes into a step and comes out of it, written like a signature of DSPy's.
+
+    Its docstring is what the model is told to do: the files of `prompts/instructions/` that `prompt` names.
+    """
+
+    def __init_subclass__(cls, prompt: str = "") -> None:
+        cls.__doc__ = instruction(*prompt.split())
 
     @classmethod
     @memo
     def in_dspy(cls, instruction: str = "") -> "type[dspy.Signature]":
-        """DSPy's own, with an instruction in place of the docstring where one is given."""
+        """DSPy's own, with another instruction where one is given."""
         import dspy
 
         fields = {}
