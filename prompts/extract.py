@@ -31,7 +31,7 @@ from prompts.tailoring import UNTAILORED, Example, Tailoring
 
 __all__ = [
     "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractWithClaims",
-    "Extracted", "Glean", "GleanClaims", "GleanWithClaims", "RelationFound", "extract_offline",
+    "Extracted", "Glean", "GleanWithClaims", "RelationFound", "extract_offline",
     "extractor", "known", "merge", "names_in", "topic_of",
 ]  # fmt: skip
 
