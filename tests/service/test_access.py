@@ -270,8 +270,6 @@ def test_a_workspace_is_a_name_and_never_a_path(name: str, start: Start) -> None
 
 
 def test_the_log_tells_what_was_done_and_not_what_was_asked(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    logger = logging.getLogger("trellis.service")
-    logger.propagate = True
     with caplog.at_level(logging.INFO, "trellis.service"):
         for words in (False, True):
             answer = start(log_texts=words).post(ASK, json={"question": QUESTION})
