@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COLUMN = "<|#|>"
 END = "<|COMPLETE|>"
 TICKS = os.sysconf("SC_CLK_TCK")
+STRIDE = 7  # so that each round has questions of all classes
 KINDS = ["Person", "Location", "Organization", "Event", "Artifact"]
 
 
@@ -79,7 +80,7 @@ def lightrag(run: Run) -> None:
             rounds: dict[str, list[dict[str, Cell]]] = {name: [] for name in systems}
             for number in range(options.rounds + 1):
                 for name, (address, body, pid) in systems.items():
-                    asked = [questions[(number * each + at) % len(questions)] for at in range(each)]
+                    asked = [questions[(number * each + at) * STRIDE % len(questions)] for at in range(each)]
                     figures = _round(address, [body(text) for text in asked], options.clients, pid, model_process.pid)
                     rounds[name] += [{**figures, **_calls(models, each)}] if number else []  # the first one warms up
             run.table("questions, medians of the rounds", {name: _medians(own) for name, own in rounds.items()})
