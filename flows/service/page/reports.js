@@ -84,7 +84,7 @@ function tile(box, rows, chosen, open) {
     box.append(h("button", {
       title: `${row.title} (${t("entities_n", { n: row.members })})`, "aria-current": row.community === chosen ? "true" : null, onclick: () => open(row),
       style: { left: `${x}px`, top: `${y}px`, width: `${w}px`, height: `${high}px`, background: `color-mix(in oklab, var(--accent) ${share}%, var(--surface))` },
-    }, w > 60 && high > 24 && h("span", { style: { webkitLineClamp: Math.floor((high - 10) / LINE) } }, row.title)));
+    }, w > 80 && high > 24 && h("span", { style: { webkitLineClamp: Math.floor((high - 10) / LINE) } }, row.title)));
   }
 }
 
