@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from flows.modes.auto import answer_in_turn
 from flows.modes.registry import AUTO, SEARCH, RegisteredMode, call_with, find_mode
 from flows.question import AskOptions, ModeResult, Resources, Response, answer_of, part_answer, resources_for, written
-from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
 from prompts.decompose import Decompose
 from prompts.engine.bridge import waiting
@@ -22,7 +21,8 @@ from prompts.filter import Filter
 from prompts.plan_table import PlanTable
 from prompts.route import Route
 from prompts.structurize import Structurize
-from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, StructureType
+from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
+from storage.errors import UsageError
 from tasks.answer import AnswerContext
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
@@ -71,15 +71,16 @@ async def respond(resources: Resources, mode: Mode) -> Response:
 
 
 async def mode_result(resources: Resources, mode: RegisteredMode) -> ModeResult:
-    """What a mode brings; a structure that the caller asks for is made of the passages that it finds.
-
-    A mode that does not retrieve passages ignores the structure.
-    """
-    if resources.question.options.structure is not None and mode.retrieve is not None:
-        found = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
-        reranked = await resources.search.best(resources.question.text, found)
-        return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
-    return await call_with(mode.run, resources)
+    """What a mode brings; a structure that the caller asks for is made of the passages that it finds."""
+    if (structure := resources.question.options.structure) is None:
+        return await call_with(mode.run, resources)
+    if mode.retrieve is None:
+        raise UsageError(
+            f"This mode finds no passages to make a {structure} of.", "Leave the structure or the mode out."
+        )
+    found = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
+    reranked = await resources.search.best(resources.question.text, found)
+    return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
 
 
 async def structured_search(resources: Resources, passages: Sequence[Passage]) -> ModeResult:
@@ -99,8 +100,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
-    # Where no model writes, what a plan computed from tables is the answer; else it is a note for the model below.
-    if table.is_computed and not resources.writes:
+    if table.is_computed and not resources.writes:  # where a model writes, it is a note for that below
         return ModeResult(
             AnswerContext(table.sources, table.notes), passages, table.stated, route=by_plan(route), filtered=filtered,
             structure="table", subquestions=table.subquestions,
@@ -117,17 +117,6 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
         filtered=filtered, subquestions=(*table.subquestions, *(part.subquestion for part in answers)),
         structure=structured.type, structures=traced_structures(structured),
     )  # fmt: skip
-
-
-async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """The k best passages for a question, without answering it."""
-    started, k, resources = time.monotonic(), options.k, await resources_for(question, options, session)
-    own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
-    search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
-    found = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
-    passages = tuple((await search.reranked(text, found, k)).passages)
-    usage = usage_of(resources.models.meter, time.monotonic() - started)
-    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name

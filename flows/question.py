@@ -1,11 +1,12 @@
 """One question with what it is answered from: its search in the open generation, what modes are given and bring."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from flows.modes.registry import AUTO, check_mode
+from flows.modes.registry import AUTO, SEARCH, call_with, check_mode, find_mode
 from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep
@@ -30,6 +31,7 @@ from storage.answer_records import (
     QuestionType,
     ReportRead,
     Reranking,
+    Retrieval,
     RouteDecision,
     SparedCall,
     StructureType,
@@ -456,3 +458,14 @@ def _ambiguities(
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
     return ambiguities(ambiguous, meant, chunks, weights)
+
+
+async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
+    """The k best passages for a question, without answering it."""
+    started, k, resources = time.monotonic(), options.k, await resources_for(question, options, session)
+    own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
+    search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
+    found = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
+    passages = tuple((await search.reranked(text, found, k)).passages)
+    usage = usage_of(resources.models.meter, time.monotonic() - started)
+    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)
