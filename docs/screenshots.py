@@ -25,7 +25,7 @@ def keep(page: Page, name: str) -> None:
     """The page as a small PNG."""
     page.wait_for_load_state("networkidle")
     picture = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
-    picture.quantize(method=Image.Quantize.FASTOCTREE).save(FOLDER / f"page-{name}.png", optimize=True)
+    picture.quantize(method=Image.Quantize.MAXCOVERAGE, kmeans=2).save(FOLDER / f"page-{name}.png", optimize=True)
 
 
 def take(page: Page) -> None:
