@@ -1,4 +1,4 @@
-"""Every regular expression of the product takes time in proportion to its text: 100,000 characters of its worst case."""
+"""Every regular expression of the product takes time in proportion to its text, of 100,000 characters at the worst."""
 
 import pytest
 
