@@ -246,7 +246,7 @@ def _add_commands(add: Callable[..., None]) -> None:
     )  # fmt: skip
     add(
         "doctor", "doctor:doctor",
-        "Try every model, the embedding and Prefect once, and read the current generation and the workspace whole",
+        "try every model, the embedding and Prefect once, and read the current generation and the workspace whole",
         "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
     )  # fmt: skip
     add(
