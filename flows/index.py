@@ -42,9 +42,7 @@ from tasks.communities import partition_by
 from tasks.load.sources import Source, load
 
 if TYPE_CHECKING:
-    from flows.orchestration.recorded_flows import index
-
-__all__ = ["IndexOptions", "build_index", "derive", "index"]
+    from flows.orchestration.recorded_flows import index as index  # noqa: PLC0414 -- for who imports it from here
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ async def derive(
 
 
 def __getattr__(name: str) -> Any:
-    """The Prefect flow `index`: Prefect takes a second to load, so only who asks for it waits."""
+    """The Prefect flow `index`, loaded when it is first used: Prefect takes a second to load."""
     if name == "index":
         from flows.orchestration.recorded_flows import index
 

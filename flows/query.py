@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.modes.auto import answer_in_turn
-from flows.modes.registry import AUTO, SEARCH, RegisteredMode, find_mode, given
+from flows.modes.registry import AUTO, SEARCH, RegisteredMode, call_with, find_mode
 from flows.question import AskOptions, ModeResult, Resources, Response, answer_of, part_answer, resources_for, written
-from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
 from prompts.decompose import Decompose
 from prompts.engine.bridge import waiting
@@ -22,7 +21,8 @@ from prompts.filter import Filter
 from prompts.plan_table import PlanTable
 from prompts.route import Route
 from prompts.structurize import Structurize
-from storage.answer_records import Answer, Effort, Mode, Passage, Retrieval, StructureType
+from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
+from storage.errors import UsageError
 from tasks.answer import AnswerContext
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
@@ -41,48 +41,57 @@ if TYPE_CHECKING:
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
     """Answer from the session's generation. The answer's fields are described at `storage.answer_records.Answer`."""
     started = time.monotonic()
-    asked = await resources_for(question, options, session)  # rewrite
-    response = await (answer_in_turn(asked, respond) if options.mode == AUTO else respond(asked, options.mode))
-    return answer_of(question, asked, response, time.monotonic() - started)
+    resources = await resources_for(question, options, session)  # rewrite
+    response = await (answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode))
+    return answer_of(question, resources, response, time.monotonic() - started)
 
 
-async def respond(asked: Resources, mode: Mode) -> Response:
+async def respond(resources: Resources, mode: Mode) -> Response:
     """The answer in one mode. The search looks into memory first, and keeps what it has found."""
-    question, memory, search = asked.question, asked.memory, asked.search
+    question, memory, search = resources.question, resources.memory, resources.search
     if mode != SEARCH:
-        result = await mode_result(asked.in_mode(mode), find_mode(mode))
-        return Response(mode, result, await written(asked, result))
+        result = await mode_result(resources.in_mode(mode), find_mode(mode))
+        return Response(mode, result, await written(resources, result))
     recall = await check_trigger(question.queries, memory)  # trigger check
     if recall.used:
         remembered = [search.passage(name, 1 - rank / len(recall.chunks)) for rank, name in enumerate(recall.chunks)]
-        result = await structured_search(asked, remembered)
-        answered = await written(asked, result)
-        if recall.does(answered.fallback):
+        result = await structured_search(resources, remembered)
+        answered = await written(resources, result)
+        if recall.suffices(answered.fallback):
             return Response(mode, result, answered, recall)
         recall = recall.passed_over()  # memory does not answer this wording: the documents are searched
-        asked.withdraw_draft()
+        resources.withdraw_draft()
     found = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
     reranked = await search.reranked(question.text, found, search.depth)  # rerank, where a model is set for it
-    result = await structured_search(asked, reranked.passages)  # filter → route → structurize → decompose
-    answered = await written(asked, result)  # answer
+    result = await structured_search(resources, reranked.passages)  # filter → route → structurize → decompose
+    answered = await written(resources, result)  # answer
     lesson = Lesson(question.text, answered, result.passages, result.filtered.entailed, result.subquestions)
     await remember(lesson, memory, search.passage)  # remember
     return Response(mode, replace(result, reranking=reranked.trace), answered, recall)
 
 
-async def mode_result(asked: Resources, mode: RegisteredMode) -> ModeResult:
+async def mode_result(resources: Resources, mode: RegisteredMode) -> ModeResult:
     """What a mode brings; a structure that the caller asks for is made of the passages that it finds."""
-    if asked.question.options.structure is not None and mode.retrieve is not None:
-        found = await given(mode.retrieve, asked, k=asked.search.candidates(asked.search.depth))
-        reranked = await asked.search.best(asked.question.text, found)
-        return replace(await structured_search(asked, reranked.passages), reranking=reranked.trace)
-    return await given(mode.run, asked)
+    if (structure := resources.question.options.structure) is None:
+        return await call_with(mode.run, resources)
+    if mode.retrieve is None:
+        raise UsageError(
+            f"This mode finds no passages to make a {structure} of.", "Leave the structure or the mode out."
+        )
+    found = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
+    reranked = await resources.search.best(resources.question.text, found)
+    return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
 
 
-async def structured_search(asked: Resources, passages: Sequence[Passage]) -> ModeResult:
-    """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4)."""
-    question, search, models, forced = asked.question, asked.search, asked.models, asked.question.options.structure
-    request = filter_request(question.parsed, passages, question.index.lexicon, asked.writes)
+async def structured_search(resources: Resources, passages: Sequence[Passage]) -> ModeResult:
+    """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4).
+
+    filter → route → (tables) → structurize → decompose, and an answer to each part; what comes of it are sources within
+    the tokens of an answer, and notes that refer to them by number.
+    """
+    question, search, models = resources.question, resources.search, resources.models
+    forced = question.options.structure
+    request = filter_request(question.parsed, passages, question.index.lexicon, resources.writes)
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     chunks, planner = search.chunks(kept_passages), PlanTable(models)
@@ -91,15 +100,15 @@ async def structured_search(asked: Resources, passages: Sequence[Passage]) -> Mo
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
-    if table.is_computed and not asked.writes:
+    if table.is_computed and not resources.writes:  # where a model writes, it is a note for that below
         return ModeResult(
             AnswerContext(table.sources, table.notes), passages, table.stated, route=by_plan(route), filtered=filtered,
             structure="table", subquestions=table.subquestions,
         )  # fmt: skip
     structured = await structurize(pool, question.text, Structurize(models, route.type))  # structurize
     parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
-    several = parts if asked.writes and len(parts) > 1 else []
-    answers = await answer_parts(several, lambda part: part_answer(asked, part))
+    several = parts if resources.writes and len(parts) > 1 else []
+    answers = await answer_parts(several, lambda part: part_answer(resources, part))
     cited = [source for part in answers for source in part.cited]
     sources = packed(merged([*table.sources, *cited, *search.sources(kept_passages)]), search.most)
     notes = [*disagreement_notes(filtered), *table.notes, *structure_note(structured, sources)]
@@ -108,17 +117,6 @@ async def structured_search(asked: Resources, passages: Sequence[Passage]) -> Mo
         filtered=filtered, subquestions=(*table.subquestions, *(part.subquestion for part in answers)),
         structure=structured.type, structures=traced_structures(structured),
     )  # fmt: skip
-
-
-async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """The k best passages for a question, without answering it."""
-    started, k, asked = time.monotonic(), options.k, await resources_for(question, options, session)
-    searched = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
-    search, text, wanted = asked.search, asked.question.text, asked.search.candidates(k)
-    found = await (given(searched, asked, k=wanted) if searched else search.passages([text], wanted))
-    passages = tuple((await search.reranked(text, found, k)).passages)
-    usage = usage_of(asked.models.meter, time.monotonic() - started)
-    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name

@@ -1,11 +1,12 @@
 """One question with what it is answered from: its search in the open generation, what modes are given and bring."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from flows.modes.registry import AUTO, check_mode
+from flows.modes.registry import AUTO, SEARCH, call_with, check_mode, find_mode
 from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep
@@ -30,6 +31,7 @@ from storage.answer_records import (
     QuestionType,
     ReportRead,
     Reranking,
+    Retrieval,
     RouteDecision,
     SparedCall,
     StructureType,
@@ -400,31 +402,31 @@ class Response:
     decision: ModeDecision | None = None
 
 
-async def written(asked: Resources, result: ModeResult) -> Answered:
+async def written(resources: Resources, result: ModeResult) -> Answered:
     """The answer to the question from what a mode brought."""
-    options = asked.answering
-    writer = result.writer(asked.models, asked.question.options.on_text, options.language)
-    return await answer(asked.question.wording, result.context, writer, options, result.stated)
+    options = resources.answering
+    writer = result.writer(resources.models, resources.question.options.on_text, options.language)
+    return await answer(resources.question.wording, result.context, writer, options, result.stated)
 
 
-async def part_answer(asked: Resources, part: str) -> PartAnswer:
+async def part_answer(resources: Resources, part: str) -> PartAnswer:
     """The answer to a part of the question, searched for by itself; its draft is shown to nobody."""
-    search = asked.search
+    search = resources.search
     found = await search.passages([part], search.candidates(PART_PASSAGES))
     passages = (await search.reranked(part, found, PART_PASSAGES)).passages
-    sources = search.sources(passages, asked.models.policy.limits.part)
-    writer = AnswerStep(asked.models, None, asked.answering.language)
-    return PartAnswer.of(part, await answer(part, AnswerContext(sources), writer, asked.answering), sources)
+    sources = search.sources(passages, resources.models.policy.limits.part)
+    writer = AnswerStep(resources.models, None, resources.answering.language)
+    return PartAnswer.of(part, await answer(part, AnswerContext(sources), writer, resources.answering), sources)
 
 
-def answer_of(text: str, asked: Resources, response: Response, seconds: float) -> Answer:
+def answer_of(text: str, resources: Resources, response: Response, seconds: float) -> Answer:
     """The answer with its trace; `text` is the question as it was put."""
-    question, session = asked.question, asked.search.session
-    result, answered, meter = response.result, response.answered, asked.models.meter
+    question, session = resources.question, resources.search.session
+    result, answered, meter = response.result, response.answered, resources.models.meter
     reason = result.reason or f"the mode {response.mode} does not choose a structure"
     unrouted = RouteDecision(type=result.structure, confidence=1.0, margin=1.0, reason=reason)
     trace = Trace(
-        mode=response.mode, decision=response.decision, effort=asked.models.policy.effort,
+        mode=response.mode, decision=response.decision, effort=resources.models.policy.effort,
         rewritten=question.text, queries=tuple(question.queries), trigger=response.recall.decisions,
         filter=result.filtered.counts,
         question_type=result.question_type or question_type(question.parsed),
@@ -456,3 +458,14 @@ def _ambiguities(
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
     return ambiguities(ambiguous, meant, chunks, weights)
+
+
+async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
+    """The k best passages for a question, without answering it."""
+    started, k, resources = time.monotonic(), options.k, await resources_for(question, options, session)
+    own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
+    search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
+    found = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
+    passages = tuple((await search.reranked(text, found, k)).passages)
+    usage = usage_of(resources.models.meter, time.monotonic() - started)
+    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)

@@ -209,7 +209,7 @@ class GraphReader:
         if not triples:
             return frozenset()
         in_text = [place for place, chunk in enumerate(self.index.chunks) if chunk.id not in triples]
-        named = set(self.index.stands[:, in_text].nonzero()[0].tolist())
+        named = set(self.index.entity_counts[:, in_text].nonzero()[0].tolist())
         return frozenset(entity.id for place, entity in enumerate(self.index.entities) if place not in named)
 
     @cached_property

@@ -176,6 +176,11 @@ class Settings(BaseModel):
         description="Whether a model is asked for claims too, for a third more tokens; without a model there are none.",
     )
     concurrency: int = Field(default=16, ge=1, description="Calls in flight to one server.")
+    batches: bool = Field(
+        default=False,
+        description="Whether the calls of an index run go in batches (OpenAI, Anthropic, Gemini, xAI), at half the "
+        "price: an answer may take a day ([models](models.md#batches)).",
+    )
     rpm: int | None = Field(default=None, ge=1, description="Requests to one server in any 60 seconds.")
     tpm: int | None = Field(default=None, ge=1, description="Tokens to one server in any 60 seconds.")
     prefect_limit: str = Field(
@@ -186,8 +191,9 @@ class Settings(BaseModel):
     max_attempts: int = Field(default=6, ge=1, description="Tries of one call before it is an error.")
     timeout: float = Field(default=120.0, gt=0, description="Seconds for one try.")
     max_tokens: int = Field(
-        default=4096, ge=16, description="Tokens that a model's answer may have; a cut one gets twice as many, once."
-    )
+        default=4096, ge=16,
+        description="The most tokens that a model writes in one call; what is cut gets twice as many, once.",
+    )  # fmt: skip
     cache_dir: Path | None = Field(
         default=None,
         description="A folder for models' answers and vectors that several workspaces share, instead of the workspace.",
@@ -217,7 +223,9 @@ class Settings(BaseModel):
         default=False,
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
     )
-    answer_tokens: int | None = Field(default=None, ge=200, description="Evidence of an answer.")
+    answer_tokens: int | None = Field(
+        default=None, ge=200, description="Evidence that an answer is written from, not what is written (`max_tokens`)."
+    )
     part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
     filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
     structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")
@@ -339,7 +347,7 @@ class Settings(BaseModel):
 
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
-        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens)
+        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens, self.batches)
 
 
 def load_settings(

@@ -20,7 +20,8 @@ from prompts.tailoring import Tailoring
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
 _LIKE_A_NUMBER = re.compile(r"^\[(\d+)\](?= )", re.M)
-NOTHING = "(none)"
+NOTHING = "(none)"  # in the place of an input that is empty
+VALUES = "The bare answers (names, figures, dates, yes or no) if such are asked for, else none."
 
 
 class AnswerWritten(BaseModel):
@@ -31,10 +32,7 @@ class AnswerWritten(BaseModel):
         description="First, in a few sentences: which pieces bear on the question, what follows from them together.",
     )
     answer: str = Field(default="", description="For the user, with markers [1]. Empty if not answerable.")
-    values: list[str] = Field(
-        default_factory=list,
-        description="The bare answers (names, figures, dates, yes or no) if such are asked for, else none.",
-    )
+    values: list[str] = Field(default_factory=list, description=VALUES)
     answerable: bool = Field(default=True, description="False only if the evidence says nothing towards an answer.")
 
 
@@ -129,7 +127,10 @@ class AnswerStep(TailoredStep):
         self.on_text = on_text
 
     async def run(self, request: AnswerRequest) -> AnswerDraft:
-        """The model's own words, or the best excerpts of the evidence."""
+        """The model's own words, or the best excerpts of the evidence.
+
+        EngineError where the model fails or does not answer in form.
+        """
         if self.is_offline:
             return excerpts(request)
         prediction = await self.acall(
@@ -156,10 +157,7 @@ class DirectWritten(BaseModel):
 
     reasoning: str = Field(default="", description="First, in a few sentences: what you know that bears on it.")
     answer: str = Field(default="", description="For the user. Empty if not known.")
-    values: list[str] = Field(
-        default_factory=list,
-        description="The bare answers (names, figures, dates, yes or no) if such are asked for, else none.",
-    )
+    values: list[str] = Field(default_factory=list, description=VALUES)
 
 
 class AnswerDirectly(dspy.Signature):  # noqa: D101 -- its docstring is the prompt
@@ -170,7 +168,7 @@ class AnswerDirectly(dspy.Signature):  # noqa: D101 -- its docstring is the prom
 
 
 class Direct(Step):
-    """A question → an answer that no document supports; there is no offline version."""
+    """A question → an answer that no document supports. TypeError without a model: nothing stands in for it."""
 
     step = "direct"
     role = "answer"
@@ -193,7 +191,7 @@ def _piece(piece: NumberedText) -> str:
 
 
 def notes_text(notes: Sequence[tuple[str, str]]) -> str:
-    """What earlier steps found, each under its label."""
+    """What earlier steps found, each under its label; empty where there are none."""
     return "\n\n".join(f"{label}:\n{text}" if label else text for label, text in notes)
 
 

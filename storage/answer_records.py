@@ -44,7 +44,7 @@ class FilterCounts(Record):
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
-Effort = Literal["low", "medium", "high"]
+Effort = Literal["low", "medium", "high"]  # as in `prompts.engine.effort`, which storage does not know
 AnsweredBy = Literal["model", "excerpts", "traversal", "table"]
 Mode = str  # `auto`, or the name of a mode of `flows/modes`
 

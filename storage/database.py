@@ -37,6 +37,7 @@ R = TypeVar("R", bound=Record)
 Row = tuple[object, ...]
 Parameter = str | int | float | None | Collection[str] | Sequence[float]
 Column = Sequence[object] | NDArray[np.generic]
+Selection = tuple[str, list[Parameter]]  # a condition for WHERE, and its parameters
 
 _DAMAGED = (
     "Index again: the run goes on from the newest generation that is whole. Or roll back to one "
@@ -45,13 +46,25 @@ _DAMAGED = (
 
 # DuckDB keywords cannot be column names without quotes: records say `start` and `end`, tables `start_at` and `end_at`.
 _COLUMN_OF = {"start": "start_at", "end": "end_at"}
+_FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}
+
+# The order of chunks in every array that has one row or column for each.
+CHUNKS_IN_ORDER = "SELECT id FROM chunks ORDER BY document, ordinal"
+
+_FEW_VALUES = 16  # up to so many are compared in turn; more are joined
 
 # Tables that generations of earlier versions lack; a run that starts from one makes them.
-ADDED = {"descriptions": "CREATE TABLE IF NOT EXISTS descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL)"}
+ADDED_TABLES = {
+    "descriptions": "CREATE TABLE IF NOT EXISTS descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL)",
+}
 
 
 class Database:
-    """One DuckDB connection. A read-only one serves many threads at once; a writable one serves them in turn."""
+    """One DuckDB connection. A read-only one serves many threads at once; a writable one serves them in turn.
+
+    Every method that runs SQL raises StorageError, or one of its kinds, where the file or its disk fails
+    (`storage.faults`).
+    """
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, read_only: bool) -> None:
         self.path = path
@@ -75,7 +88,7 @@ class Database:
         if not path.is_file():
             raise StorageError(path, "the database file is missing", _DAMAGED)
         with faults_told(path, _DAMAGED):
-            database = cls(path, _reading(path) if read_only else duckdb.connect(str(path)), read_only)
+            database = cls(path, _read_only_connection(path) if read_only else duckdb.connect(str(path)), read_only)
         try:
             versions = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
             if versions != [str(SCHEMA_VERSION)]:
@@ -128,7 +141,7 @@ class Database:
                 self.execute("COMMIT")
 
     def execute(self, sql: str, parameters: Sequence[Parameter] = (), place: Path | None = None) -> None:
-        """`place` is the file that it writes, where that is another one."""
+        """Runs a statement that gives nothing; `place` is the file that it writes, where that is another one."""
         with self._turn, faults_told(place or self.path, _DAMAGED):
             self._connection.execute(sql, _bound(parameters))
 
@@ -140,7 +153,10 @@ class Database:
             logger.debug("Nothing is rolled back in %s: %s", self.path, error)
 
     def insert(self, table: str, columns: Mapping[str, Column]) -> None:
-        """Appends rows given as equally long columns of text (or None), numbers, vectors, lists of text or integers."""
+        """Appends rows given as equally long columns of text (or None), numbers, vectors, lists of text or integers.
+
+        Raises StorageError for text that is no valid Unicode.
+        """
         if not len(next(iter(columns.values()))):
             return
         # A list column cannot be passed as lists: DuckDB guesses its type from a sample, and fails on empty ones.
@@ -177,6 +193,7 @@ class Database:
     # --- reading ---
 
     def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[Row]:
+        """The rows as DuckDB gives them; a collection among the parameters is one list."""
         with self._reader() as connection:
             rows: list[Row] = connection.execute(sql, _bound(parameters)).fetchall()
             return rows
@@ -186,7 +203,7 @@ class Database:
         with self._reader() as connection, _collector_paused():
             return _rows_as(kind).validate_python(_named(connection, sql, parameters))
 
-    def select(self, kind: type[R], table: str, order: str, where: "Selection" = ("true", [])) -> list[R]:
+    def select(self, kind: type[R], table: str, order: str, where: Selection = ("true", [])) -> list[R]:
         """The rows of a table as records, the columns being their fields; `where`: see `selection`."""
         columns = ", ".join(_COLUMN_OF.get(field, field) for field in kind.model_fields)
         return self.records(kind, f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
@@ -196,7 +213,7 @@ class Database:
         with self._reader() as connection:
             return _named(connection, sql, parameters)
 
-    def tuples(self, fields: Sequence[str], table: str, order: str, where: "Selection") -> list[Row]:
+    def tuples(self, fields: Sequence[str], table: str, order: str, where: Selection) -> list[Row]:
         """The columns of these fields, of the rows of a table."""
         columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
         return self.rows(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
@@ -213,7 +230,7 @@ class Database:
         schema = files("storage").joinpath("schema.sql").read_text("utf-8")
         tables = set(self.strings("SELECT table_name FROM duckdb_tables() WHERE NOT internal"))
         for table in re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE):
-            if table in ADDED and table not in tables:
+            if table in ADDED_TABLES and table not in tables:
                 continue
             self.rows(f"SELECT max(hash(COLUMNS(*))) FROM {table}")
 
@@ -225,7 +242,7 @@ class Database:
         return value
 
     def arrays(self, sql: str, parameters: Sequence[Parameter] = ()) -> dict[str, NDArray[np.generic]]:
-        """The rows as one array for each column."""
+        """The rows as one array for each column, by its name."""
         with self._reader() as connection:
             arrays: dict[str, NDArray[np.generic]] = connection.execute(sql, _bound(parameters)).fetchnumpy()
             return arrays
@@ -243,11 +260,12 @@ class Database:
                     yield self._connection
 
 
-_LAST_READ: dict[tuple[Path, int, int, int], duckdb.DuckDBPyConnection] = {}
+# One entry: the file that was opened last (path, inode, size, time of change).
+_KEPT_OPEN: dict[tuple[Path, int, int, int], duckdb.DuckDBPyConnection] = {}
 _OPENING = threading.Lock()
 
 
-def _reading(path: Path) -> duckdb.DuckDBPyConnection:
+def _read_only_connection(path: Path) -> duckdb.DuckDBPyConnection:
     """A connection that reads a file. The file that was opened last stays open, if nobody has changed it: DuckDB takes
     20 ms to open one, and .3 ms for a further connection to it."""
 
@@ -258,19 +276,11 @@ def _reading(path: Path) -> duckdb.DuckDBPyConnection:
     with _OPENING:
         status = path.stat()
         known = (path, status.st_ino, status.st_size, status.st_mtime_ns)
-        if known not in _LAST_READ:
-            while _LAST_READ:
-                _LAST_READ.popitem()[1].close()
-            _LAST_READ[known] = connected()
+        if known not in _KEPT_OPEN:
+            while _KEPT_OPEN:
+                _KEPT_OPEN.popitem()[1].close()
+            _KEPT_OPEN[known] = connected()
         return connected()
-
-
-CHUNKS_IN_ORDER = "SELECT id FROM chunks ORDER BY document, ordinal"
-_FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}
-
-
-Selection = tuple[str, list[Parameter]]
-_FEW = 16
 
 
 def selection(columns: str, values: Collection[str] | None) -> Selection:
@@ -278,7 +288,7 @@ def selection(columns: str, values: Collection[str] | None) -> Selection:
     if values is None:
         return "true", []
     # A comparison with few values takes a quarter of what a join with them does, and grows with each.
-    test = "list_contains(?::VARCHAR[], {})" if len(values) <= _FEW else "{} IN (SELECT unnest(?::VARCHAR[]))"
+    test = "list_contains(?::VARCHAR[], {})" if len(values) <= _FEW_VALUES else "{} IN (SELECT unnest(?::VARCHAR[]))"
     names = columns.split(", ")
     return f"({' OR '.join(map(test.format, names))})", [list(values)] * len(names)
 
@@ -292,7 +302,8 @@ class Store:
 
 @dataclass(frozen=True)
 class SparseCounts:
-    """How often each of the `rows` holds each of the `columns`; both name all that there are."""
+    """How often each of the `rows` holds each of the `columns`: `counts` is rows × columns, int32, and both name all
+    that there are."""
 
     rows: list[str]
     columns: list[str]

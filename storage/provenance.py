@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from storage.database import ADDED, Database, Selection, Store, selection
+from storage.database import ADDED_TABLES, Database, Selection, Store, selection
 from storage.graph_records import (
     ClaimMention,
     Extraction,
@@ -144,7 +144,7 @@ class ResolutionStore(Store):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        database.execute(ADDED["descriptions"])
+        database.execute(ADDED_TABLES["descriptions"])
 
     def places(self) -> dict[Place, Went]:
         """Where each name went; empty for a generation that was never resolved."""

@@ -2,6 +2,9 @@
 
 What a model wrote reaches the user word for word. Its markers get new numbers; one that names no source is removed
 and listed in `removed_markers`. Only the setting `strict` withholds what nothing supports.
+
+AnswerContext ─ (prompts.answer) AnswerDraft ─ `bind` ─ Bound ─ `ground_of` ─ Answered; a StatedAnswer, which no model
+writes, goes the same way from `bind` on.
 """
 
 import asyncio
@@ -17,13 +20,14 @@ from tasks.grounding import Scorer, fallback_of, ground, word_coverage
 from tasks.sources import Source, best_quote, citation_of
 from tasks.step import BRIEF, step
 
+# The stored texts of documents, by id.
 Documents = Callable[[Sequence[str]], Mapping[str, DocumentText]]
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
 _MARKER = re.compile(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|【({_NUMBERS})】)")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-MOST_OF_A_RANGE = 20
+MOST_OF_A_RANGE = 20  # numbers after the first, of [2-99]
 # Where a statement begins: at a line, after a sentence, at a table's cell.
 _STATEMENT = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
 
@@ -73,8 +77,12 @@ class Answered:
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """How answers are finished: `strict` withholds unsupported sentences, `scorer` judges support,
-    `language` is that of the prompts."""
+    """How answers are finished.
+
+    `documents` gives the texts that quotes are checked against; `rarity`, `similarity` and `response` are those of
+    `AnswerRequest`. `strict` withholds sentences that nothing supports, `scorer` judges support, `language` is the one
+    that answers are written in (empty: that of the question).
+    """
 
     documents: Documents
     rarity: Callable[[str], float]
@@ -88,27 +96,27 @@ class AnswerOptions:
 @step("answer", BRIEF, asks_model=True)
 async def answer(
     question: str,
-    evidence: AnswerContext,
+    context: AnswerContext,
     writer: AnswerStep,
     options: AnswerOptions,
     stated: StatedAnswer | None = None,
 ) -> Answered:
-    """Answer from the evidence, by the model; without a model what is `stated`, else the best excerpts.
+    """Answer from the context, by the model; without a model what is `stated`, else the best excerpts.
 
-    Where there is no evidence at all nobody is asked: the documents do not say.
+    Where the context is empty nobody is asked: the documents do not say. EngineError where the model fails.
     """
-    nothing = not evidence.sources and not evidence.notes
+    nothing = not context.sources and not context.notes
     if stated is not None and (writer.is_offline or nothing):
-        return _stated(question, stated, evidence, options)
+        return _stated(question, stated, context, options)
     if nothing:
         return abstained(question, "excerpts" if writer.is_offline else "model")
     request = AnswerRequest(
         question=question,
         evidence=[
             NumberedText(number, source.title or source.document, source.text, source.heading)
-            for number, source in enumerate(evidence.sources, 1)
+            for number, source in enumerate(context.sources, 1)
         ],
-        notes=[(note.label, note.text) for note in evidence.notes],
+        notes=[(note.label, note.text) for note in context.notes],
         response=options.response,
         rarity=options.rarity,
         similarity=options.similarity,
@@ -117,14 +125,15 @@ async def answer(
     answered_by: AnsweredBy = "excerpts" if writer.is_offline else "model"
     if not draft.answerable:
         return replace(abstained(question, answered_by, draft.text), reasoning=draft.reasoning)
-    bound = bind(draft, evidence.sources, options.documents)
+    bound = bind(draft, context.sources, options.documents)
     # A model that judges support takes its time: other questions go on meanwhile.
     if options.scorer is word_coverage:
-        grounding = ground_of(question, bound, evidence, options.scorer)
+        grounding = ground_of(question, bound, context, options.scorer)
     else:
-        grounding = await asyncio.to_thread(ground_of, question, bound, evidence, options.scorer)
-    excerpted: Fallback = "none" if draft.supported else "partial"
-    fallback = fallback_of(grounding) if draft.supported is None else excerpted
+        grounding = await asyncio.to_thread(ground_of, question, bound, context, options.scorer)
+    # How well excerpts answer the question, who chose them has said.
+    of_excerpts: Fallback = "none" if draft.supported else "partial"
+    fallback = fallback_of(grounding) if draft.supported is None else of_excerpts
     answered = Answered(
         text=bound.text, values=draft.values, citations=bound.citations, grounding=grounding, fallback=fallback,
         answered_by=answered_by, reasoning=draft.reasoning, removed_markers=bound.removed,
@@ -144,17 +153,21 @@ async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
 
 def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:
     """The documents do not say; in the words of the model, where it found some."""
-    words = text or ("文档中没有说明。" if is_han(question) else "The documents do not say.")
-    return Answered(words, (), (), (), "abstained", answered_by)
+    return Answered(text or nothing_said(is_han(question)), (), (), (), "abstained", answered_by)
 
 
-def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, options: AnswerOptions) -> Answered:
+def nothing_said(chinese: bool) -> str:
+    """The sentence that stands where the documents do not answer."""
+    return "文档中没有说明。" if chinese else "The documents do not say."
+
+
+def _stated(question: str, stated: StatedAnswer, context: AnswerContext, options: AnswerOptions) -> Answered:
     """The answer that needs no model, with its citations; its `fallback` says how well it is supported."""
-    quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(evidence.sources, 1)}
-    bound = bind(AnswerDraft(stated.text, quotes=quotes), evidence.sources, options.documents)
+    quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(context.sources, 1)}
+    bound = bind(AnswerDraft(stated.text, quotes=quotes), context.sources, options.documents)
     grounding: tuple[Grounding, ...] = ()
     if stated.fallback != "abstained":
-        grounding = ground_of(question, bound, evidence, options.scorer)
+        grounding = ground_of(question, bound, context, options.scorer)
     if stated.fallback in {"none", "partial"}:
         grounding = tuple(
             row.model_copy(update={"supported": True}) if row.supported is False else row for row in grounding
@@ -170,7 +183,8 @@ def _stated(question: str, stated: StatedAnswer, evidence: AnswerContext, option
 
 @dataclass(frozen=True)
 class Bound:
-    """A text whose markers are numbered from 1 on, their citations, and the markers that named no source."""
+    """A text whose markers are numbered from 1 on, their citations, the source behind each marker (`cited`, by "[1]"),
+    and the markers that named no source (`removed`)."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -184,7 +198,7 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
     Markers are numbered in the order of their first use, the same quote has the same marker; those of excerpts keep
     their numbers.
     """
-    numbers: dict[tuple[int, int, int], int] = {}
+    numbers: dict[tuple[int, int, int], int] = {}  # by (place of the source, start, end): the number of its marker
     removed: list[str] = []
     known = draft.quotes or range(1, len(sources) + 1)
     code = [span.span() for span in _CODE.finditer(draft.text)]
@@ -197,10 +211,11 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
         marker_numbers = _numbers_of(marker)
         removed.extend(f"[{number}]" for number in marker_numbers if number not in known)
         statement = _statement_before(draft.text, marker.start())
-        quotes = [
-            (number, _quote_of(number, statement, draft, sources)) for number in marker_numbers if number in known
-        ]
-        new = [numbers.setdefault(quote, len(numbers) + 1 if draft.marks is None else at) for at, quote in quotes]
+        new = []
+        for number in marker_numbers:
+            if number in known:
+                quote = _quote_of(number, statement, draft, sources)
+                new.append(numbers.setdefault(quote, len(numbers) + 1 if draft.marks is None else number))
         lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
         return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
 
@@ -242,11 +257,11 @@ def _statement_before(text: str, end: int) -> str:
 # --- grounding -------------------------------------------------------------------------------------------------------
 
 
-def ground_of(question: str, bound: Bound, evidence: AnswerContext, scorer: Scorer) -> tuple[Grounding, ...]:
+def ground_of(question: str, bound: Bound, context: AnswerContext, scorer: Scorer) -> tuple[Grounding, ...]:
     """A flag for each sentence of the bound text."""
     cited = {marker: f"{source.title}\n{source.text}" for marker, source in bound.cited.items()}
-    offered = [f"{source.title}\n{source.text}" for source in evidence.sources]
-    offered += [note.text for note in evidence.notes]
+    offered = [f"{source.title}\n{source.text}" for source in context.sources]
+    offered += [note.text for note in context.notes]
     return ground(bound.text, cited, offered, question, scorer)
 
 
@@ -256,11 +271,12 @@ def withheld(question: str, answered: Answered) -> Answered:
         return answered
     if not any(row.supported for row in answered.grounding):
         return replace(abstained(question, answered.answered_by), reasoning=answered.reasoning)
-    remaining, rows, text, at = [row for row in answered.grounding if row.supported is not False], [], "", 0
+    rows: list[Grounding] = []
+    text, at = "", 0
     for row in answered.grounding:
         gap = answered.text[at : row.start]
         at = row.end
-        if row in remaining:
+        if row.supported is not False:
             start = len(text) + len(gap)
             text += gap + answered.text[row.start : row.end]
             rows.append(row.model_copy(update={"start": start, "end": len(text)}))

@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prompts.answer import NumberedText
-from prompts.engine.calls import rough_tokens
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict, Hypothesis
 from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
 from tasks.retrieve.lexical import Lexicon
+from tasks.sources import piece_tokens
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
-MOST_SHOWN = 12
-NUMBER_TOKENS = 4
+MOST_SHOWN = 12  # judged passages, in the trace
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,10 @@ class FilterResult:
 def filter_request(
     question: ParsedQuestion, passages: Sequence[Passage], lexicon: Lexicon, all_read: bool
 ) -> FilterRequest:
-    """The passages as the filter judges them: a strong hypothesis for one hop, a weak one for several."""
+    """The passages as the filter judges them: a strong hypothesis for one hop, a weak one for several.
+
+    `all_read`: an answer step reads every passage whatever its label, so that below high effort no model is asked.
+    """
     texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
     one_hop = question.form == "fact" and not is_nested(question)
     hypothesis: Hypothesis = "strong" if one_hop else "weak"
@@ -67,7 +69,7 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
 
 
 async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:
-    sizes = [rough_tokens(passage.text) + rough_tokens(passage.title) + NUMBER_TOKENS for passage in request.passages]
+    sizes = [piece_tokens(passage.title, passage.text) for passage in request.passages]
     batches = portions(sizes, judge.policy.limits.filter)
     answers = await gather_or_cancel(
         judge.run(request, [request.passages[place] for place in batch]) for batch in batches

@@ -89,7 +89,7 @@ class Recall(Record):
         first, *others = (decision.use_memory for decision in self.decisions)
         return first or (bool(others) and all(others))
 
-    def does(self, support: Fallback) -> bool:
+    def suffices(self, support: Fallback) -> bool:
         """Whether an answer from memory is supported as well as the answer that memory was made from."""
         return _SUPPORT.index(support) <= _SUPPORT.index(self.support)
 

@@ -25,6 +25,11 @@ SHORT_SOURCE, LONGEST_QUOTE = 240, 600
 NUMBER_TOKENS = 4
 
 
+def piece_tokens(title: str, text: str) -> int:
+    """About how many tokens a numbered piece of evidence takes in a prompt."""
+    return rough_tokens(text) + rough_tokens(title) + NUMBER_TOKENS
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """`text` is `[start, end)` of a stored document; `chunks` are (id, start) of the passages that it is made of."""
@@ -43,7 +48,7 @@ class Source:
     @property
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt."""
-        return rough_tokens(self.text) + rough_tokens(self.title) + NUMBER_TOKENS
+        return piece_tokens(self.title, self.text)
 
     def chunk_at(self, offset: int) -> str:
         """The passage that holds an offset of the document."""

@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.rewriting import is_clean, is_complete, read_conversations
 from flows.__main__ import main
-from flows.query import retrieve_passages
-from flows.question import AskOptions
+from flows.question import AskOptions, retrieve_passages
 from flows.session import Session, open_session
 from prompts.offline.rewrite import rewrite_offline, stand_alone
 from storage.answer_records import Ambiguity

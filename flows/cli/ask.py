@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 
 import flows
 from flows.cli.screen import Screen, runtime_of, session_of
-from flows.query import answer_question, retrieve_passages
-from flows.question import AskOptions, check_question
+from flows.query import answer_question
+from flows.question import AskOptions, check_question, retrieve_passages
 from flows.session import Session, open_session
 from flows.usage import error_of, in_short, source_line
 from prompts.engine.errors import EngineError

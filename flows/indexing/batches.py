@@ -73,7 +73,8 @@ async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Ru
     batches = [todo[start : start + BATCH] for start in range(0, len(todo), BATCH)]
     works = (partial(runner.extract, batch, work.weights) for batch in batches)
     # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
-    slots = 1 if runtime.models.is_offline("extract") else 2 + runtime.settings.concurrency // BATCH
+    client = runtime.models.client("extract")
+    slots = 1 if client is None else 2 + client.limits.concurrency // BATCH
     async with aclosing(side_by_side(works, await runner.at_once(slots) if todo else 1)) as results:
         async for extracts in results:
             await in_thread(_store, extracts, work.inputs, staging)

@@ -8,22 +8,21 @@ Without a model the reports come after the search where only the wording says, a
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from flows.modes.registry import SEARCH
 from flows.modes.traversal import is_imported, walk
 from flows.question import PassageSearch, Question, Resources, Response
-from flows.session import GraphReader, ReportReader
+from flows.session import GraphReader
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
-from tasks.route import SEARCH, WHOLE, choose
+from tasks.route import WHOLE, choose
 
 SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
 
 
 async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mode], Awaitable[Response]]) -> Response:
     """The answer of the first of the modes that fit the question that gives any; `respond` answers in one mode."""
-    decision = await choose_mode(
-        resources.question, resources.search, resources.graph, resources.reports, resources.models
-    )
+    decision = await choose_mode(resources)
     first: Response | None = None
     tried: list[ModeTried] = []
     modes = list(dict.fromkeys((decision.mode, SEARCH)))
@@ -42,17 +41,17 @@ async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mod
     return replace(first, decision=decision.model_copy(update={"tried": tuple(tried[1:])}))
 
 
-async def choose_mode(
-    question: Question, search: PassageSearch, graph: GraphReader, reports: ReportReader, models: Models
-) -> ModeDecision:
+async def choose_mode(resources: Resources) -> ModeDecision:
     """The mode for the question; the search follows where it gives nothing.
 
     A structure or documents that the caller names are searched: there the router decides.
     """
+    question, search, graph = resources.question, resources.search, resources.graph
     if question.options.structure is not None or question.options.documents is not None:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
+    walked = await _walk(question, search, graph)
     return await choose(
-        question.parsed, search.session.titles, await _walk(question, search, graph), reports.sizes, Choose(models)
+        question.parsed, search.session.titles, walked, resources.reports.sizes, Choose(resources.models)
     )
 
 

@@ -17,7 +17,7 @@ from prompts.read_reports import Partial, Rate
 from prompts.text.relevance import CollectionTopic
 from storage.answer_records import ReportRead, SubQuestion
 from storage.graph_records import Report
-from tasks.answer import AnswerContext, Note, StatedAnswer
+from tasks.answer import AnswerContext, Note, StatedAnswer, nothing_said
 from tasks.read_reports.near import NearPassages, near_of, sentences_near
 from tasks.read_reports.points import (
     Point,
@@ -84,8 +84,7 @@ def result_of(
         title = report.title if report else ""
         parts.append(SubQuestion(question=title, answer=point.text, evidence=tuple(chunks)))
     if not points or (topic.missing > MOST_MISSING and not topic.relevance.names):
-        nothing = "文档中没有说明。" if topic.relevance.question.chinese else "The documents do not say."
-        stated = StatedAnswer(nothing, fallback="abstained")
+        stated = StatedAnswer(nothing_said(topic.relevance.question.chinese), fallback="abstained")
     else:
         lines = [f"{claim.text} {_marks(claim.findings, of)}" for claim in by_source(points)]
         # Nothing shows that quotes from some reports say all that a collection does.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # names alone load nothing: help and typing errors come at on
     RetrieveMode = Callable[..., Awaitable[list[Passage]]]
 
 AUTO = "auto"  # chooses among the others
-SEARCH = "struct"  # the search itself, told in `flows/query.py`
+SEARCH = "struct"  # the search itself, told in `flows/query.py`; `tasks.route` chooses it by the same name
 T = TypeVar("T")
 
 
@@ -47,8 +47,8 @@ def mode(*names: str, retrieve: "RetrieveMode | None" = None) -> "Callable[[RunM
     return register
 
 
-def given(function: "Callable[..., Awaitable[T]]", resources: "Resources", **further: object) -> "Awaitable[T]":
-    """Call a function with those of the resources that its parameters name."""
+def call_with(function: "Callable[..., Awaitable[T]]", resources: "Resources", **further: object) -> "Awaitable[T]":
+    """Call a function with those of the resources that its parameters name, and with `further` as it is."""
     names = [name for name in inspect.signature(function).parameters if name not in further]
     return function(**{name: getattr(resources, name) for name in names}, **further)
 

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flows.query import answer_question, retrieve_passages
-from flows.question import AskOptions
+from flows.query import answer_question
+from flows.question import AskOptions, retrieve_passages
 from flows.runtime import Runtime, open_runtime
 from flows.session import SESSIONS, Session, Sessions
 from flows.settings import Settings, load_settings

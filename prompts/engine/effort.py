@@ -20,7 +20,7 @@ WINDOW_SHARE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """The most tokens that a prompt holds of one kind of input.
+    """The most tokens that a prompt holds of one kind of input; what a model writes is limited by `max_tokens`.
 
     `answer`: evidence of an answer. `part`: evidence of a sub-question's answer. `filter`: passages in one call that
     judges them. `structure`: text in one call that structures it. `structures`: what all documents together give to be

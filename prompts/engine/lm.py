@@ -138,7 +138,7 @@ class LmTransport:
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         """One request and its reply; where somebody watches and the server can, as a stream."""
         shown = ShownText(show) if show is not None and self._streams else None
-        request = self._request(call)
+        request = self.request(call)
         variant = {"rollout_id": call.variant} if self._given and call.variant is not None else {}
         calling = _CALLING.set(True)
         try:
@@ -155,7 +155,7 @@ class LmTransport:
             raise failure from mask_error(error)
         finally:
             _CALLING.reset(calling)
-        reply = self._reply(response, call)
+        reply = self.reply(response, call)
         if shown is not None:
             shown.end()
         elif show is not None:
@@ -171,7 +171,8 @@ class LmTransport:
 
     # --- request -----------------------------------------------------------------------------------------------------
 
-    def _request(self, call: Call) -> lm15.Request:
+    def request(self, call: Call) -> lm15.Request:
+        """A call as DSPy's clients send it."""
         turns = tuple(
             lm15.Message.user(message.content) if message.role == "user" else lm15.Message.assistant(message.content)
             for message in call.messages
@@ -217,7 +218,8 @@ class LmTransport:
 
     # --- reply -------------------------------------------------------------------------------------------------------
 
-    def _reply(self, response: lm15.Response, call: Call) -> Reply:
+    def reply(self, response: lm15.Response, call: Call) -> Reply:
+        """What a client of DSPy's gave, as the reply to the call. Raises Failure."""
         parts = response.message.parts
         raw = mask_keys("".join(part.text for part in parts if isinstance(part, lm15.TextPart)))
         thought = sum(len(part.text) for part in parts if isinstance(part, lm15.ThinkingPart))

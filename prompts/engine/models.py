@@ -13,17 +13,19 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from prompts.engine.client import AnswerCache, CallLocks, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
 from prompts.engine.providers import ENCODER, OFFLINE, ModelChoice, check, endpoint
-from prompts.engine.spending import Meter, SpendBudget, price_of
+from prompts.engine.spending import Meter, Price, SpendBudget, price_of
 
 if TYPE_CHECKING:
     import dspy
+
+    from prompts.engine.lm import LmTransport
 
 __all__ = ["OFFLINE", "CallSettings", "ModelChoice", "Models"]
 
@@ -34,6 +36,9 @@ Role = Literal[
 ROLES: tuple[Role, ...] = get_args(Role)
 # Nobody waits for these with a question on the screen.
 BACKGROUND: frozenset[Role] = frozenset({"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"})
+
+# The roles of an index run, whose calls may go in batches.
+INDEXING: frozenset[Role] = frozenset({"extract", "resolve", "summarize", "report"})
 
 # The saved state of a compiled step.
 Program = Mapping[str, object]
@@ -52,6 +57,7 @@ class CallSettings:
     max_attempts: int = 6
     timeout: float = 120.0
     max_tokens: int = 4096
+    batches: bool = False  # whether the calls of an index run go in batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +84,7 @@ class Models:
     authors: Mapping[str, str] = field(default_factory=dict)
     programs: Sequence[Program] = ()
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
-    clients: "dict[ModelChoice | dspy.BaseLM, Client]" = field(default_factory=dict, repr=False)
+    clients: "dict[tuple[ModelChoice | dspy.BaseLM, bool], Client]" = field(default_factory=dict, repr=False)
     limits: dict[str, Limits] = field(default_factory=dict, repr=False)
     locks: CallLocks = field(default_factory=CallLocks, repr=False)
     compared: bool = False
@@ -121,7 +127,8 @@ class Models:
 
     def examined(self) -> "Models":
         """The same models with nothing answered from the cache and no limits shared: for an examination."""
-        return self._reconnected(cache=None, rate_limiter_of=None, gate=None, meter=Meter())
+        calls = replace(self.calls, batches=False)
+        return self._reconnected(cache=None, rate_limiter_of=None, gate=None, meter=Meter(), calls=calls)
 
     def _reconnected(self, **changes: Any) -> "Models":
         """The same models with connections and a budget of their own."""
@@ -172,11 +179,14 @@ class Models:
         model = lm or self._model(role)
         if model is None:
             return None
+        batched = self.calls.batches and role in INDEXING and isinstance(model, ModelChoice) and not model.is_local
         with self.lock:
-            if model not in self.clients:
-                ours = (client for client in self.clients.values() if getattr(client.transport, "lm", None) is model)
-                self.clients[model] = next(ours, None) or self._connect(model)
-            return self.clients[model]
+            if (model, batched) not in self.clients:
+                plain = (client for (_, in_batches), client in self.clients.items() if not in_batches)
+                ours = (client for client in plain if getattr(client.transport, "lm", None) is model)
+                client = next(ours, None) or self._connect(model)
+                self.clients[model, batched] = self._in_batches(client, model) if batched else client
+            return self.clients[model, batched]
 
     def _model(self, role: Role) -> "ModelChoice | dspy.BaseLM | None":
         """The role's model, or the program's own where that goes before or there is no other."""
@@ -223,6 +233,16 @@ class Models:
             compared=self.compared,
             gate=None if isinstance(model, ModelChoice) and model.is_local else self.gate,
         )
+
+    def _in_batches(self, client: Client, choice: ModelChoice) -> Client:
+        """The same model through its provider's queue, whose limits are its own."""
+        from prompts.engine.batched import IN_FLIGHT, PRICE, BatchTransport
+
+        transport = BatchTransport(
+            cast("LmTransport", client.transport), choice, endpoint(choice, os.environ), self.cache, self.clock
+        )
+        price = client.price and Price(PRICE * client.price.input, PRICE * client.price.output)
+        return replace(client, transport=transport, limits=Limits(IN_FLIGHT, None, self.clock), price=price, gate=None)
 
 
 def lms_of_program() -> "tuple[dspy.BaseLM | None, dspy.BaseLM | None]":

@@ -1,8 +1,9 @@
-"""The base of all steps on a language model: a typed DSPy module that can also do its work offline.
+"""The base of all steps on a language model: a typed DSPy module.
 
-A step carries its name, its role, how its answer is written and its offline implementation. Both ways return the same
-typed output, so that callers never know which one ran. Steps survive what DSPy does to modules (copy, save, load,
-compile), because nothing is looked up by signature name.
+A step carries its name, its role and how its answer is written. Its `run` is what tasks call: it asks the model, or
+gives the same typed output by rules (`prompts/offline/`), so that callers never know which one it was. Called as a DSPy
+module it asks the model alone. Steps survive what DSPy does to modules (copy, save, load, compile), because nothing is
+looked up by signature name.
 """
 
 import copy
@@ -35,7 +36,7 @@ _SENTENCE_TOKENS = 10
 
 
 class Step(dspy.Predict):
-    """Base of all steps. A subclass names its step, role and signature, and implements `offline`.
+    """Base of all steps. A subclass names its step, role and signature, and has a `run` with arguments of its own.
 
     `output_format` is how the answer is written; `on_text` gets the text field `streams` in pieces meanwhile, for the
     screen alone, and Withdrawn where those before it do not hold; `examples` are made up and stand in the system
@@ -77,6 +78,7 @@ class Step(dspy.Predict):
 
     @property
     def is_offline(self) -> bool:
+        """Whether the step has no model."""
         return self.lm is None and self.models.is_offline(self.role)
 
     @property
@@ -94,10 +96,6 @@ class Step(dspy.Predict):
         self.models.meter.spare(self.step, reason)
         return True
 
-    def offline(self, **inputs: object) -> dspy.Prediction:
-        """The step without a model: deterministic, extractive, same output fields as the signature."""
-        raise TypeError(f"The step {self.step!r} has no offline version; give the role {self.role!r} a model.")
-
     def read(self, answer: str) -> dict[str, object]:
         """The output fields from a model's answer; NotAsAsked, with what is wrong, makes the model answer once more."""
         return self.output_format.read(self.signature, restore(answer))
@@ -113,10 +111,13 @@ class Step(dspy.Predict):
         return run_sync(self.aforward(**inputs))
 
     async def aforward(self, **inputs: object) -> dspy.Prediction:
-        """One typed answer of the role's model, or the offline version; EngineError where there is none."""
+        """One typed answer of the role's model; EngineError where it fails.
+
+        TypeError where the role has no model: what a step does without one is in its `run`.
+        """
         client = self.models.client(self.role, inputs.pop("lm", None) or self.lm)
         if client is None:
-            return self.offline(**inputs)
+            raise TypeError(f"The step {self.step!r} has no offline version; give the role {self.role!r} a model.")
         record = partial(self.models.meter.record, self.step, client.transport.model)
         call, reader = self._call(inputs, client.transport.defaults), self._reader(inputs)
         outputs = await client.ask(call, reader, priority(self.role), record, self._shown())

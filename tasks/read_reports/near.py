@@ -57,7 +57,7 @@ class CommunityChunkIndex:
         ]
         rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
         held = sparse.csr_matrix((np.ones(len(ends)), (rows, columns)), shape=(len(self.communities), len(where)))
-        stands, spread = index.stands, np.diff(index.stands.indptr)
+        stands, spread = index.entity_counts, np.diff(index.entity_counts.indptr)
         weights = np.repeat(1 / (1 + np.log1p(spread)), spread)
         totals = np.bincount(stands.indices, weights=weights, minlength=len(index.chunks))
         named = sparse.csr_matrix((weights / totals[stands.indices], stands.indices, stands.indptr), stands.shape)
@@ -66,7 +66,7 @@ class CommunityChunkIndex:
 
     def held(self, near: Mapping[str, float]) -> dict[str, float]:
         """How much of the near passages each community holds for its size; the best 1."""
-        raw = (self._shares @ self._index.by_chunk(near)) / np.sqrt(1 + self._sizes)
+        raw = (self._shares @ self._index.chunk_scores(near)) / np.sqrt(1 + self._sizes)
         best = raw.max() if raw.size else 0.0
         return dict(zip(self.communities, (raw / best if best > 0 else raw).tolist(), strict=True))
 
@@ -99,7 +99,7 @@ def near_of(
     lexical = index.lexicon.scores_of(dict.fromkeys([*topic.words, *named]))
     # Where the question says nothing that sets passages apart, they are those about what the collection is about.
     keys = {} if set(topic.asked) - topic.common else _key_terms(topic, index)
-    scores = scaled(lexical) + scaled(index.by_chunk(cosines)) if topic.asked else np.zeros(len(index.chunks))
+    scores = scaled(lexical) + scaled(index.chunk_scores(cosines)) if topic.asked else np.zeros(len(index.chunks))
     for term, weight in ({} if topic.asked else keys).items():
         scores[index.lexicon.holding(term)] += weight
     scores[~index.allowed(documents)] = 0.0

@@ -102,7 +102,7 @@ class Levels:
             for term in {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}:
                 self._themes[term].append(row)
         # Which chunk names an entity, and which of these is about it: of the entities whose name its title is.
-        self._named = (index.stands > 0).astype(np.float64)
+        self._named = (index.entity_counts > 0).astype(np.float64)
         by_title: dict[str, list[int]] = defaultdict(list)
         for place, chunk in enumerate(index.chunks):
             by_title[fold_name(chunk.title)].append(place)
@@ -116,7 +116,7 @@ class Levels:
 
     def near(self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None) -> Scores:
         """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the documents."""
-        lexical, meaning = self._index.lexicon.scores(question), self._index.by_chunk(cosines)
+        lexical, meaning = self._index.lexicon.scores(question), self._index.chunk_scores(cosines)
         near: Scores = (scaled(lexical) + scaled(meaning)) / 2
         return np.where(self._index.allowed(documents), near, -1.0)
 

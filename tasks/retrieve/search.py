@@ -41,8 +41,8 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
     }
 
 
-OPENING = 200  # characters
-LEAST_SPOKEN = 0.02  # of the chunks
+OPENING = 200  # characters of a document, in which it may name what it is about
+LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
 
 
 def subjects(
@@ -51,9 +51,10 @@ def subjects(
     spellings: Sequence[Sequence[str]],
     by_key: Mapping[str, Sequence[int]],
 ) -> list[tuple[int, ...]]:
-    """For each chunk the entities that it is about, by index; `mentioned` has a row for each, of those that it names.
+    """For each chunk the entities that it is about, as sorted indexes.
 
-    `spellings` are the names of each entity, `by_key` the entities of each folded name.
+    `mentioned` is chunks × entities, not 0 where a chunk names an entity; `spellings` are the names of each entity,
+    `by_key` the entities of each folded name.
     """
     result = []
     for place, chunk in enumerate(chunks):
@@ -75,15 +76,15 @@ def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str
     return [entity for size, entity in names if size == longest]
 
 
-DAMPING = 0.85
-STEPS = 24
+DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
+STEPS = 24  # of the power iteration
 
 
 class Walker:
     """Random walks with restart on the bipartite graph of chunks and entities; immutable."""
 
     def __init__(self, named: sparse.csr_matrix) -> None:
-        """`named[i, j]` > 0: chunk i and entity j are tied, so strongly."""
+        """`named` is chunks × entities: how strongly chunk i and entity j are tied, 0 where they are not."""
         self.chunks, self.entities = named.shape
         both = sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
         out = np.asarray(both.sum(axis=0)).ravel()
@@ -91,7 +92,10 @@ class Walker:
         self.degree = np.bincount(named.indices, minlength=self.entities).astype(np.float64)
 
     def walk(self, entities: dict[int, float], chunks: dict[int, float]) -> Scores:
-        """Stationary probability of every chunk; restart weights of entities and chunks, at least one positive."""
+        """Stationary probability of every chunk, in order.
+
+        `entities` and `chunks` are restart weights by index, at least one of them positive.
+        """
         restart = np.zeros(self.chunks + self.entities)
         for entity, weight in entities.items():
             restart[self.chunks + entity] = weight
@@ -104,11 +108,12 @@ class Walker:
         return np.asarray(scores[: self.chunks])
 
 
-START_PASSAGES = 10
-START_DENSE = 0.5
-START_WEIGHT = 0.01
+START_PASSAGES = 10  # the best by words and meaning, where the walk starts beside the names
+START_DENSE = 0.5  # what meaning counts beside words, in choosing these
+START_WEIGHT = 0.01  # what such a passage with the score 1 weighs there, for a weight 1 of all names together
+# Words and meaning count (1 - coverage) ** this beside the walk: little as soon as names cover half of a question.
 UNLINKED_POWER = 4
-HAN_WALK = 0.3
+HAN_WALK = 0.3  # what the walk counts beside words and meaning in a Chinese question
 # What the passages of a further query count beside those of the question at the same rank: its first comes third.
 FURTHER_QUERY = 0.45
 
@@ -124,13 +129,13 @@ class SearchIndex:
         entities: Sequence[Entity],
         aliases: Sequence[Alias],
     ) -> None:
-        """`postings` are chunks by terms, `pairs` entities by chunks, which both give their order."""
+        """`postings` are chunks × terms, `pairs` entities × chunks; their order is that of all indexes here."""
         by_id = {chunk.id: chunk for chunk in chunks}
         self.chunks = [by_id[name] for name in postings.rows]
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
         where = {name: index for index, name in enumerate(pairs.rows)}
         self.entities = sorted(entities, key=lambda entity: where[entity.id])
-        self.stands = pairs.counts
+        self.entity_counts = pairs.counts  # entities × chunks: how often an entity stands in a chunk
         # A language of few chunks is more often one wrongly told than one that is asked in.
         spoken = Counter(chunk.language for chunk in self.chunks)
         languages = [code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)]
@@ -155,7 +160,7 @@ class SearchIndex:
         speaks = sparse.identity(len(self.chunks), dtype=np.int32, format="lil")
         for place, text in self._texts.items():
             speaks[place, place], speaks[text, place] = 0, 1
-        named = speaks.tocsr() @ self.stands.T.tocsr()
+        named = speaks.tocsr() @ self.entity_counts.T.tocsr()
         named.sort_indices()
         about = subjects(self.chunks, named, self.spellings, self.names.by_key)
         self.walker = Walker(named)
@@ -177,7 +182,7 @@ class SearchIndex:
     def asked(self, question: str, dense: Mapping[str, float]) -> SearchedQuestion:
         """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine."""
         lexical = scaled(self.lexicon.scores(question)) if self.switches.words else np.zeros(len(self.chunks))
-        cosines = self.by_chunk(dense if self.switches.meaning else {})
+        cosines = self.chunk_scores(dense if self.switches.meaning else {})
         meaning = scaled(cosines)
         near = lexical + meaning
         links = self._linked(question)
@@ -191,7 +196,7 @@ class SearchIndex:
                 base = walked + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
         return SearchedQuestion(question, links, lexical, cosines, walked, base)
 
-    def by_chunk(self, cosines: Mapping[str, float]) -> Scores:
+    def chunk_scores(self, cosines: Mapping[str, float]) -> Scores:
         """The cosines of some chunks (by id) as scores of all, none below 0."""
         scores = np.zeros(len(self.chunks))
         for name, cosine in cosines.items():
@@ -220,7 +225,7 @@ class SearchIndex:
         return walked
 
     def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
-        """The k best allowed chunks with a score above 0: a set that belongs together, then one by one."""
+        """The k best allowed chunks with a score above 0, by index: a set that belongs together, then one by one."""
         # Chinese names tie passages less surely than they are found by their words.
         as_set = bool(asked.links) and self.switches.sets and not is_han(asked.question)
         first = self.selector.first(asked, allowed, self.switches) if as_set else []
@@ -229,7 +234,7 @@ class SearchIndex:
         return [*first, *best_places(rest, k)][:k]
 
     def allowed(self, documents: Collection[str] | None) -> Flags:
-        """Which chunks are of these documents; all for None."""
+        """Which chunks are of these documents, in their order; all for None."""
         mask = np.full(len(self.chunks), documents is None)
         mask[[index for name in documents or () for index in self.documents.get(name, ())]] = True
         return mask
@@ -261,7 +266,9 @@ async def retrieve(
     k: int,
     documents: Collection[str] | None = None,
 ) -> list[Passage]:
-    """Find the k best passages over all queries, `dense` in their order; the first query counts most.
+    """Find the k best passages over all queries; the first query counts most.
+
+    `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph alone).
 
     A passage's score says how well it fits by itself, by words, meaning and the graph (see `SearchedQuestion.base`);
     the order also counts how passages belong together, so that a score may be higher than one before it.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flows.modes.registry import mode_names
-from flows.query import answer_question, ask, retrieve_passages
-from flows.question import AskOptions
+from flows.query import answer_question, ask
+from flows.question import AskOptions, retrieve_passages
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
@@ -227,3 +227,8 @@ def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) ->
 def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
     with pytest.raises(UsageError, match="needs a model that writes"):
         ask(LENGTH, workspace=dated, mode=mode)
+
+
+def test_a_mode_that_finds_no_passages_makes_no_structure(indexed: Path) -> None:
+    with pytest.raises(UsageError, match="no passages to make a table of"):
+        ask("What is this about?", workspace=indexed, mode="global", structure="table")

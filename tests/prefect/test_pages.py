@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 
 from tests.patience import PATIENCE, wait_for
-from tests.prefect.conftest import ROOT, Api
+from tests.prefect.conftest import FINAL, ROOT, Api
 
 pytest.importorskip("playwright", reason="the pages' tests need playwright: pip install 'trellis-rag[dev]'")
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -110,8 +110,16 @@ class Seen:
 
 
 @contextmanager
-def seen(browser: Browser, api: Api, run: Any) -> Iterator[Seen]:
-    """Fails the test for an error in the console of the page, and for a request to anywhere but the server."""
+def seen(browser: Browser, api: Api, run: Any, last: str) -> Iterator[Seen]:
+    """The page as soon as the server, which learns of steps a moment later, knows that of the name `last` is over.
+
+    Fails the test for an error in the console of the page, and for a request to anywhere but the server."""
+
+    def known() -> bool:
+        nodes = [node for _, node in api.get(f"flow_runs/{run['id']}/graph-v2")["nodes"]]
+        return last in {node["label"] for node in nodes} and {node["state_type"] for node in nodes} <= FINAL
+
+    wait_for(known, f"the end of {last}")
     context = browser.new_context(viewport={"width": 1400, "height": 1000}, locale="en-GB")
     context.set_default_timeout(PATIENCE * 1000)
     page = context.new_page()
@@ -136,7 +144,7 @@ def seen(browser: Browser, api: Api, run: Any) -> Iterator[Seen]:
 def test_an_index_run_draws_the_diagram_and_shows_what_it_made(
     browser: Browser, api: Api, runs: dict[str, Any]
 ) -> None:
-    with seen(browser, api, runs["index"]) as shown:
+    with seen(browser, api, runs["index"], "publish") as shown:
         arrows = shown.arrows
         assert arrows.pop(("extract", frozenset({"chunk"}))) > 1, "batches, side by side"
         assert arrows == Counter({
@@ -156,7 +164,7 @@ def test_an_index_run_draws_the_diagram_and_shows_what_it_made(
 def test_a_question_shows_its_steps_its_answer_and_the_way_to_it(
     browser: Browser, api: Api, runs: dict[str, Any]
 ) -> None:
-    with seen(browser, api, runs["question"]) as shown:
+    with seen(browser, api, runs["question"], "remember") as shown:
         names = [name for name, _ in shown.arrows]
         assert {"rewrite", "choose", "retrieve", "filter", "route", "answer", "remember"} <= set(names)
         assert [name for name, parents in shown.arrows if not parents] == ["rewrite"]
@@ -172,7 +180,7 @@ def test_a_question_shows_its_steps_its_answer_and_the_way_to_it(
 def test_a_failed_run_says_why_in_words_and_shows_no_traceback(
     browser: Browser, api: Api, runs: dict[str, Any]
 ) -> None:
-    with seen(browser, api, runs["failed"]) as shown:
+    with seen(browser, api, runs["failed"], "load") as shown:
         assert shown.arrows == Counter({("load", frozenset()): 1})
         wait_for(lambda: shown.draws(RED), "the bar of a step that failed")
         body = shown.page.locator("body")
