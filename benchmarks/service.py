@@ -55,7 +55,7 @@ def service(run: Run) -> None:
     write_rows(edition(rows, 0), source)
     questions = [question for _, question in questions_about([row["title"] for row in rows], 10)]
     with served(workspace) as (address, process):
-        asyncio.run(_indexed(address, source))
+        asyncio.run(indexed(address, source))
         turns = [
             [questions[(client * 7 + turn) % len(questions)] for turn in range(options.questions)]
             for client in range(options.clients)
@@ -64,7 +64,7 @@ def service(run: Run) -> None:
         async def publish(runs: int) -> None:
             for number in range(1, runs + 1):
                 write_rows(edition(rows, number), source)
-                await _indexed(address, source)
+                await indexed(address, source)
 
         for title, runs in (("questions alone", 0), (f"while {PUBLICATIONS} runs publish", PUBLICATIONS)):
             replies, seconds = asyncio.run(_load(address, turns, publish(runs)))
@@ -94,7 +94,7 @@ def edition(rows: Sequence[Mapping[str, str]], number: int) -> list[dict[str, st
     return [{**row, "text": row["text"] + words * (place % CHANGED == 0)} for place, row in enumerate(rows)]
 
 
-async def _indexed(address: str, source: Path) -> None:
+async def indexed(address: str, source: Path) -> None:
     """Index the source and wait for the end."""
     async with httpx.AsyncClient(base_url=address, timeout=600, trust_env=False) as client:
         run = (await client.post("/api/v1/index-runs", json={"sources": [str(source)]})).raise_for_status().json()

@@ -17,7 +17,6 @@ from tests.service.serving import served
 
 FOLDER = Path(__file__).parent
 SIZE = ViewportSize(width=1280, height=800)
-COLOURS = 200
 QUESTIONS = ("Which bridges did Ilse Marrand design?", "Where was she born?")
 WAIT = 120_000  # milliseconds
 
@@ -26,7 +25,7 @@ def keep(page: Page, name: str) -> None:
     """The page as a small PNG."""
     page.wait_for_load_state("networkidle")
     picture = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
-    picture.quantize(COLOURS).save(FOLDER / f"page-{name}.png", optimize=True)
+    picture.quantize(method=Image.Quantize.MAXCOVERAGE, kmeans=2).save(FOLDER / f"page-{name}.png", optimize=True)
 
 
 def take(page: Page) -> None:

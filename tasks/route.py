@@ -41,7 +41,7 @@ def is_tabular(first: Sequence[Evidence]) -> bool:
 
 def by_plan(route: RouteDecision) -> RouteDecision:
     """The decision where a plan over tables answers, whatever was chosen."""
-    reason = route.reason if route.type == "table" else f"a plan over tables ({route.type}: {route.reason})"
+    reason = route.reason if route.type == "table" else f"a plan over tables (else {route.type}: {route.reason})"
     return route.model_copy(update={"type": "table", "reason": reason})
 
 

@@ -99,8 +99,7 @@ def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, 
     from flows.service.app import create_app
     from flows.service.server import log_to_stderr, serving
 
-    log_to_stderr()
-    with serving(create_app(settings, prefect=prefect, sources=sources), *listen) as address:
+    with log_to_stderr(), serving(create_app(settings, prefect=prefect, sources=sources), *listen) as address:
         yield address
 
 

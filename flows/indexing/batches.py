@@ -75,6 +75,8 @@ async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Ru
     # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
     client = runtime.models.client("extract")
     slots = 1 if client is None else 2 + client.limits.concurrency // BATCH
+    if todo:
+        runtime.progress("extract", 0, len(todo))
     async with aclosing(side_by_side(works, await runner.at_once(slots) if todo else 1)) as results:
         async for extracts in results:
             await in_thread(_store, extracts, work.inputs, staging)

@@ -232,10 +232,10 @@ class Guard:
         entry = _Entry(scope, send)
         try:
             scope["request_id"] = entry.request_id
-            scope["caller"] = entry.caller = self._admitted(scope)
-            CALLER.set(entry.caller)
             upload = scope["type"] == "http" and scope["method"] == "PUT"
             body = entry.body = _Body(receive, self._limits, upload, Headers(scope=scope))
+            scope["caller"] = entry.caller = self._admitted(scope)
+            CALLER.set(entry.caller)
             body.check_length()
             if scope["type"] == "http" and not upload:
                 await body.read_whole()
@@ -305,7 +305,7 @@ class _Body:
         self._size = 0
         self._whole: list[Message] = []
         self._ended = False
-        self._refused = False
+        self._lets_out = limits.json_bytes
         self._length = headers.get("content-length", "0")
         self._waits = "expect" in headers  # for leave to send; what it is not given is not sent
 
@@ -315,11 +315,11 @@ class _Body:
             raise self._too_large()
 
     async def let_out(self) -> None:
-        """Take some of what still comes of a body that was refused: a client that sends on would not read why."""
-        if self._refused and not self._waits:
+        """Take some of what still comes of a request that was refused: a client that sends on would not read why."""
+        if not self._ended and not self._waits:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LINGER_SECONDS):
-                    while self._size < self._most + LINGER_BYTES:
+                    while self._size < self._lets_out:
                         message = await self._receive()
                         self._size += len(message.get("body", b""))
                         if not message.get("more_body", False):
@@ -352,7 +352,7 @@ class _Body:
         return message
 
     def _too_large(self) -> TooLarge:
-        self._refused = True
+        self._lets_out = self._most + LINGER_BYTES
         return TooLarge(f"A body may have {self._most:,} bytes.", "Send less, or raise service.upload_bytes.")
 
 
@@ -390,8 +390,9 @@ class _Entry:
             await self._send({"type": "websocket.close", "code": 1008, "reason": shown_error(error)["message"][:100]})
             return
         body = json.dumps({"error": shown_error(error)}, ensure_ascii=False).encode()
-        # What is left of the request is not read: the connection ends.
+        # What is left of a large body is not read: the connection ends. The length lets the client read before that.
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        headers.append((b"content-length", str(len(body)).encode()))
         if status_of(error) == 401:
             headers.append((b"www-authenticate", b"Bearer"))
         await self.send({"type": "http.response.start", "status": status_of(error), "headers": headers})

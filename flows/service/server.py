@@ -47,14 +47,25 @@ def serving(app: FastAPI, host: str = "127.0.0.1", port: int | None = None) -> I
         listener.close()
 
 
-def log_to_stderr() -> None:
-    """Write the service's log to standard error, one JSON object a line, and uvicorn's warnings with it."""
+@contextmanager
+def log_to_stderr() -> Iterator[None]:
+    """Write the service's log, and uvicorn's warnings with it, to standard error while the block lasts, one JSON object
+    a line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name, level in (("trellis.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
+    loggers = [logging.getLogger(name) for name in ("trellis.service", "uvicorn.error")]
+    before = [(logger.level, logger.propagate) for logger in loggers]
+    for logger, level in zip(loggers, (logging.INFO, logging.WARNING), strict=True):
+        logger.addHandler(handler)
+        logger.propagate = False
         logger.setLevel(level)
+    try:
+        yield
+    finally:
+        for logger, (level, propagate) in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.propagate = propagate
+            logger.setLevel(level)
 
 
 def _listener(host: str, port: int | None) -> socket.socket:

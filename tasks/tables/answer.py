@@ -283,7 +283,8 @@ class _Writer:
         conditions = [f"{condition.column} {condition.comparison} {condition.value}" for condition in self.plan.filters]
         text += f" where {' and '.join(conditions)}" if conditions else ""
         if self.outcome.by is not None:
-            text += f" by {self.table.columns[self.outcome.by]} ({self.plan.aggregate})"
+            text += f" by {self.table.columns[self.outcome.by]}"
+            text += f" ({self.plan.aggregate})" if self.operation != "list" else ""
         return text + (f", first {self.plan.limit}" if self.plan.limit else "")
 
 

@@ -197,6 +197,23 @@ def test_a_body_that_is_too_large_is_refused_before_it_comes(start: Start, works
     assert raw(client, head.replace("1000000000", "-5")).startswith("HTTP/1.1 400")
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_who_has_no_key_reads_why_whatever_is_sent(method: str, start: Start) -> None:
+    client = start(keys=keys_of("ask")[1])
+    head = f"{method} /api/v1/documents/a.txt HTTP/1.1\nHost: 127.0.0.1\nContent-Length: %d\n\n"
+    for size in (2, 500_000):
+        place = urlsplit(str(client.base_url))
+        with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as connection:
+            connection.sendall((head % size).replace("\n", "\r\n").encode())
+            answer = connection.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 401")  # it does not wait for the body
+            connection.sendall(b"x" * size)
+            while piece := connection.recv(65536):  # what resets a connection raises here
+                answer += piece
+            assert b"KeyMissing" in answer
+    assert raw(client, head % 10**9, b"x" * 70_000).startswith("HTTP/1.1 401")  # and does not take all
+
+
 def test_a_client_that_stops_sending_holds_up_nobody(start: Start) -> None:
     client = start(limits=RequestLimits(upload_bytes=1000, piece_seconds=0.5))
     head = f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: 100\n\n"
@@ -253,8 +270,6 @@ def test_a_workspace_is_a_name_and_never_a_path(name: str, start: Start) -> None
 
 
 def test_the_log_tells_what_was_done_and_not_what_was_asked(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    logger = logging.getLogger("trellis.service")
-    logger.propagate = True
     with caplog.at_level(logging.INFO, "trellis.service"):
         for words in (False, True):
             answer = start(log_texts=words).post(ASK, json={"question": QUESTION})

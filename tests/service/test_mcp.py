@@ -126,7 +126,7 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
     key, row = new_key("agent", "ask")
     with served_workspace(workspace, keys=(row,)) as service:
         async with httpx.AsyncClient() as plain:
-            refused = await plain.post(f"{service.url}/mcp")  # refused before a body would be read
+            refused = await plain.post(f"{service.url}/mcp", json={})
             assert (refused.status_code, refused.json()["error"]["type"]) == (401, "KeyMissing")
         headers = {"Authorization": f"Bearer {key}"}
         for address in ("/mcp", "/mcp/default"):

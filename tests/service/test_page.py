@@ -284,6 +284,20 @@ def test_what_failed_is_tried_again_and_an_answer_is_stopped(
         page.get_by_role("link", name="Runs").click()
         expect(page.locator("tbody tr", has_text="retry")).to_contain_text("completed")
 
+        scripted.misbehave({"step": "extract", "kind": "hang", "seconds": 600})  # the run cannot end by itself
+        page.get_by_role("link", name="Documents").click()
+        late = FilePayload(name="late.txt", mimeType="text/plain", buffer=b"Late Bridge was designed by Ilse Marr.")
+        page.locator("#files").set_input_files(late)
+        card = page.locator(".card")
+        expect(card).to_contain_text("Extracting entities")
+        card.get_by_role("button", name="Cancel").click()
+        expect(card).to_contain_text("Cancelled. What was there before stays.")
+        expect(page.locator("tbody")).to_contain_text("d5")
+        expect(page.locator("tbody")).not_to_contain_text("late.txt")
+        (run,) = httpx.get(f"{service.url}/api/v1/index-runs").json()
+        assert run["state"] == "cancelled"
+        scripted.misbehave()
+
         page.get_by_role("link", name="Ask", exact=True).click()
         scripted.settle(latency_ms=WAIT)
         page.get_by_role("textbox", name="Your question").fill("Who planned Velin Town?")

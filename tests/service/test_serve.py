@@ -1,6 +1,7 @@
 """`trellis serve` as a command: what it refuses, the keys that it makes, how it begins and ends; and its containers."""
 
 import json
+import logging
 import os
 import shlex
 import signal
@@ -17,6 +18,7 @@ from ruamel.yaml import YAML
 
 from flows.__main__ import main
 from flows.cli.parser import build_parser
+from flows.service.server import log_to_stderr
 from flows.settings import load_settings
 from tests.patience import PATIENCE
 from tests.service.conftest import QUESTION
@@ -73,6 +75,17 @@ def test_a_new_key_opens_a_service_that_others_can_reach(
         headers = {"authorization": f"Bearer {made['key']}"}
         assert httpx.get(f"{address}/v1/models", headers=headers, trust_env=False).status_code == 200
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
+
+
+def test_the_log_goes_to_standard_error_while_it_serves_and_not_after(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("trellis.service")
+    before = (logger.level, logger.propagate, [*logger.handlers])
+    with log_to_stderr():
+        logger.info("request", extra={"fields": {"status": 200}})
+    assert json.loads(capsys.readouterr().err)["status"] == 200
+    assert (logger.level, logger.propagate, logger.handlers) == before
+    logger.info("request")
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

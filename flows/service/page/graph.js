@@ -56,7 +56,7 @@ async function showPicture(box, workspace, name, other, go, most = FEW) {
     if (!found.nodes.length) return fill(box, h("p.empty", {}, t("no_graph")));
     const words = t(found.cut ? "legend_cut" : "legend", { n: found.nodes.length, m: found.edges.length });
     const more = found.cut && most < MANY && h("button.link", { onclick: () => showPicture(box, workspace, name, other, go, MANY) }, t("show_n", { n: MANY }));
-        const legend = h(".legend", {}, words, " ", more);
+        const legend = h(".legend", {}, h("span", {}, words), " ", more);
     draw(box, found, { chosen: found.start, walk: other && found.walk, legend, open: (node) => go(node.name), address: (node) => place(workspace, "graph", node.name) });
   } catch (error) {
     fill(box, h("p.empty", {}, error.message));

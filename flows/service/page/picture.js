@@ -149,7 +149,7 @@ export function draw(box, { nodes, edges }, { chosen, walk, open, address, legen
       const box_ = { left: centre - half, right: centre + half, top: bottom - LINE, bottom };
       if (order(rank) > 0 && hits(box_)) continue;
       put(box_);
-      pen.globalAlpha = marked && !marked.nodes.has(rank) ? 0.22 : 1;
+      pen.globalAlpha = marked && !marked.nodes.has(rank) ? 0.6 : 1;
       pen.strokeText(text, centre, bottom - 2);
       pen.fillText(text, centre, bottom - 2);
     }

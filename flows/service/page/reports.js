@@ -74,6 +74,8 @@ function walk(event) {
 
 // --- the treemap (Bruls, Huizing and van Wijk 2000: squarified) -----------------------------------------------------
 
+const LINE = 16.25; // pixels: .8125rem at a height of 1.25
+
 function tile(box, rows, chosen, open) {
   const { width, height } = box.getBoundingClientRect();
   const sizes = [...rows].sort((a, b) => b.members - a.members);
@@ -82,7 +84,7 @@ function tile(box, rows, chosen, open) {
     box.append(h("button", {
       title: `${row.title} (${t("entities_n", { n: row.members })})`, "aria-current": row.community === chosen ? "true" : null, onclick: () => open(row),
       style: { left: `${x}px`, top: `${y}px`, width: `${w}px`, height: `${high}px`, background: `color-mix(in oklab, var(--accent) ${share}%, var(--surface))` },
-    }, w > 60 && high > 24 && h("span", {}, row.title)));
+    }, w > 80 && high > 24 && h("span", { style: { webkitLineClamp: Math.floor((high - 10) / LINE) } }, row.title)));
   }
 }
 
@@ -122,7 +124,7 @@ async function showReport(body, workspace, name) {
   fill(
     body, view.parent && h("p", {}, "↑ ", h("a", { href: place(workspace, "reports", view.parent.community) }, view.parent.title)),
     h("h1", {}, view.title),
-    h("p.quiet", {}, [t("level", { n: view.level }), t("rated", { n: number(view.rating, 1) }), t("entities_n", { n: view.members.length })].join(" · "), view.rating_reason && `: ${view.rating_reason}`),
+    h("p.quiet", {}, [t("level", { n: view.level }), t("entities_n", { n: view.members.length }), t("rated", { n: number(view.rating, 1) })].join(" · "), view.rating_reason && `: ${view.rating_reason}`),
     markdown(view.summary), view.findings.map(finding),
     view.children.length > 0 && [h("h3", {}, t("within")), h("ul", {}, view.children.map(link))],
     h("h3", {}, t("members")), chips(view.members, entity),
