@@ -12,6 +12,7 @@ import asyncio
 import atexit
 import logging
 import os
+import sys
 from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -149,6 +150,14 @@ def begin(settings: Settings) -> None:
     """To be called as soon as a run knows its settings: their keys are hidden, and our loggers reach its page."""
     settings.keep_secrets()
     show_logs()
+    if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process of this run's own
+        atexit.register(_end_in_silence)
+
+
+def _end_in_silence() -> None:
+    """A run that fails leaves Prefect's thread for its signs of life, and what that holds is reported all the same."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def done(message: str, result: R) -> R:
