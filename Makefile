@@ -94,7 +94,7 @@ sbom: $(READY) ## write what is installed, with versions and licences, to dist/s
 	@echo "dist/sbom.json: $$($(BIN)/python -c 'import json; print(len(json.load(open("dist/sbom.json"))["components"]))') packages"
 
 vulnerabilities: $(READY) ## ask the database of Python's vulnerabilities about all that constraints.txt pins (needs the network)
-	@$(BIN)/uv tool run --from 'pip-audit>=2.9,<3' pip-audit --requirement constraints.txt --no-deps --disable-pip
+	@$(BIN)/uv tool run --from 'pip-audit>=2.9,<3' pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 docs: $(DOCS_READY) ## build the documents as a site in site/ (offline; a dead link is an error)
 	@$(BIN)/python docs/reference.py

@@ -161,6 +161,8 @@ class Session(AbstractContextManager["Session"]):
     def close(self) -> None:
         """Give the generation back."""
         self.generation.close()
+        for reader in ("graph", "reports"):  # which know the session: what it opened would stay until somebody looks
+            vars(self).pop(reader, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

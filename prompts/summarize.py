@@ -21,7 +21,7 @@ MAX_LENGTH = 500
 MOST_JOINED = 4
 MOST_JOINED_TOKENS = 120
 # What follows a name where a statement says what it is.
-_DEFINES = re.compile(r"\s*(?:[(（][^()（）]*[)）])?\s*,?\s*(?:is|was|are|were|是|为)(?![a-z])")
+_DEFINES = re.compile(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
 
 
 class SummarizeEntity(dspy.Signature):  # noqa: D101 -- its docstring is the prompt

@@ -1,8 +1,8 @@
 """Keeps one server's limits over all processes of a machine.
 
-One SQLite file holds what was started in the last minute, in slots of a quarter second. Nothing is held ahead: a call
-is entered when it starts, so a process that is killed takes no budget with it, and what it did start is forgotten after
-a minute like everything else.
+One SQLite file holds what was started in the last 65 seconds, in slots of a quarter second. Nothing is held ahead: a
+call is entered when it starts, so a process that is killed takes no budget with it, and what it did start is forgotten
+after them like everything else.
 """
 
 import sqlite3
@@ -17,7 +17,9 @@ SCHEMA = Schema(
     without="This process keeps the limits by itself."
 )  # fmt: skip
 
-_SLOTS = 240  # in a window
+# A minute, and 5 s for which a call that was counted may still be on its way to the server (.6 s at a load of 15).
+WINDOW = 65.0
+_SLOTS = 260  # in a window
 _GRACE = 0.2  # seconds that a more urgent call of another process has to come and take what became free
 
 
@@ -33,7 +35,7 @@ class CallBudget:
         rpm: int | None,
         tpm: int | None,
         *,
-        window: float = 60.0,
+        window: float = WINDOW,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._db = database

@@ -14,8 +14,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from weakref import finalize
 
-from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError, WorkspaceFormatError
+from storage.errors import Damaged, DiskFailed, DiskFull, NotPermitted, StorageError, WorkspaceFormatError
 from storage.faults import faults_told
 
 Value = str | int | float | bytes | None
@@ -57,6 +58,8 @@ class SqliteFile:
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._closing = threading.Lock()
+        # Python's own connections know themselves: they would stay open until the collector finds them.
+        finalize(self, _close, self._all).atexit = False
 
     def made(self) -> sqlite3.Connection:
         """This thread's connection to the file, which is made where it is not there."""
@@ -115,12 +118,18 @@ class SqliteFile:
         with self._faults():
             _compact(connection, self.path)
 
+    def check(self) -> None:
+        """Reads the file from end to end, where it is there; Damaged where its parts do not belong together."""
+        if self.path.exists():
+            with self._faults():
+                (told,) = self.made().execute("PRAGMA quick_check(1)").fetchone()
+            if told != "ok":
+                raise Damaged(self.path, str(told).splitlines()[-1], self._schema.remedy)
+
     def close(self) -> None:
         """Closes the connections of all threads; a later use opens new ones."""
         with self._closing:
-            for connection in self._all:
-                connection.close()
-            self._all.clear()
+            _close(self._all)
             self._local = threading.local()
 
     @contextmanager
@@ -166,6 +175,11 @@ def _compact(connection: sqlite3.Connection, path: Path) -> None:
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         remedy = "Run the same command again when nobody asks or indexes."
         raise StorageError(path, "another process reads it, and with it what was deleted", remedy)
+
+
+def _close(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:

@@ -254,6 +254,11 @@ class VectorReader(StoredVectors):
         total = self._reachable(vector, k, documents)
         return (_best_chunks(ExactIndex(self), vector, k, documents, total) if total else None) or []
 
+    def check(self) -> None:
+        """StorageError where the store's index cannot be opened, or does not find what the database holds."""
+        if self.count() and (index := self._opened()) and not finds_enough(index, self):
+            raise StorageError(self.folder, "the vector index finds too few of the nearest windows", REBUILD)
+
     def close(self) -> None:
         with self._opening:
             if self._index is not None:

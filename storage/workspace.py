@@ -6,7 +6,7 @@ another, and a run that dies at any moment leaves the current one untouched.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +49,10 @@ class Generation(OpenGeneration):
         from storage.filters import FilterReader
 
         return FilterReader(self._db)
+
+    def read_everything(self) -> None:
+        """Reads every column of every table: StorageError where one is damaged."""
+        self._db.read_everything()
 
     def close(self) -> None:
         self.vectors.close()
@@ -125,6 +129,22 @@ class Workspace:
                 remedy = _MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
                 message = f"Generation {info.number} is damaged: {info.damage}."
                 problems.append(WorkspaceProblem(message=message, remedy=info.remedy or remedy))
+        return problems
+
+    def examined(self) -> list[WorkspaceProblem]:
+        """`problems`, and what shows when the current generation, its vector index and the workspace's own database are
+        read from end to end."""
+        problems, number = self.problems(), self.current()
+        checks = [self.database.check]
+        with ExitStack() as stack:
+            if number is not None and not told_damage(self._layout.folder(number), number)[0]:
+                generation = stack.enter_context(self.read(number))
+                checks += [generation.read_everything, generation.vectors.check]
+            for check in checks:
+                try:
+                    check()
+                except StorageError as error:
+                    problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
         return problems
 
     def read(self, number: int | None = None) -> Generation:

@@ -207,5 +207,9 @@ class WorkspaceDatabase:
         """Writes the file anew: nothing of what was removed is left in it."""
         self._file.compact()
 
+    def check(self) -> None:
+        """Reads the file from end to end; Damaged where its parts do not belong together."""
+        self._file.check()
+
     def close(self) -> None:
         self._file.close()

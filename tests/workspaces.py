@@ -34,10 +34,10 @@ def quays(count: int) -> list[dict[str, str]]:
     return [{"id": f"d{n}", "title": f"Quay {n}", "text": text.format(n, 1800 + n)} for n in range(count)]
 
 
-def indexed(folder: Path, rows: Iterable[Any]) -> Path:
-    """A workspace in the folder, made of the rows."""
+def indexed(folder: Path, rows: Iterable[Any], **settings: object) -> Path:
+    """A workspace in the folder, made of the rows with these settings."""
     source = write_rows(folder / "rows.jsonl", rows)
-    asyncio.run(build_index([source], IndexOptions(), opened(folder / "ws")))
+    asyncio.run(build_index([source], IndexOptions(), opened(folder / "ws", **settings)))
     return folder / "ws"
 
 

@@ -122,9 +122,10 @@ def _check_workspace(runtime: Runtime) -> Check:
     problem, advice = "", ""
     try:
         number = runtime.workspace.current()
-        if number is not None:
-            runtime.workspace.read(number).close()
         _try_writing(root)
+        found = runtime.workspace.examined()
+        problem = " ".join(one.message for one in found)
+        advice = " ".join(dict.fromkeys(one.remedy for one in found))
     except TrellisError as error:
         problem, advice = error.message, error.remedy
     except OSError as error:

@@ -245,7 +245,8 @@ def _add_commands(add: Callable[..., None]) -> None:
         flag("--vectors", "build the current vector index anew from the database"),
     )  # fmt: skip
     add(
-        "doctor", "doctor:doctor", "try every model, the embedding, the workspace and Prefect once",
+        "doctor", "doctor:doctor",
+        "try every model, the embedding and Prefect once, and read the current generation and the workspace whole",
         "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
     )  # fmt: skip
     add(

@@ -28,7 +28,6 @@ from prompts.engine.streaming import Draft, Show
 T = TypeVar("T")
 Record = Callable[[Spent], None]
 
-_USUAL_ANSWER = 256.0  # tokens, before any answer has come
 # Who asks a call that is equal to another under way waits for its lock; one for each event loop.
 CallLocks = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]]
 
@@ -67,7 +66,6 @@ class Client:
     locks: CallLocks = field(default_factory=CallLocks)
     compared: bool = False
     gate: Callable[[], Awaitable[None]] | None = None  # what each try waits for before it takes its place
-    _usual: float = field(default=_USUAL_ANSWER, init=False)
 
     async def ask(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record, show: Show | None = None
@@ -140,13 +138,14 @@ class Client:
         """A reply, after as many tries as it takes."""
         retries = Retries(self.max_attempts, self.limits, self.clock)
         draft = asker.draft
-        most = call.most_tokens() if self.spend_budget.limited else 0  # whoever has no budget does not count
+        # Whoever has no limit does not count.
+        most = call.most_tokens() if self.spend_budget.limited or self.limits.a_minute else 0
         while True:
             try:
                 if self.gate is not None:
                     await self.gate()
                 async with (
-                    self.limits.slot(asker.priority, call.tokens() + int(self._usual)) as start,
+                    self.limits.slot(asker.priority, most + call.max_tokens) as start,
                     self.spend_budget.reserved(most, call.max_tokens, self.price) as bill,
                 ):
                     began = self.clock.now()
@@ -175,7 +174,6 @@ class Client:
     # --- ledger and cache --------------------------------------------------------------------------------------------
 
     def _enter(self, reply: Reply, seconds: float, record: Record) -> None:
-        self._usual += (reply.output_tokens - self._usual) / 16
         record(replace(self._paid(reply), seconds=seconds))
 
     def _paid(self, reply: Reply) -> Spent:

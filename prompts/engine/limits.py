@@ -1,8 +1,8 @@
 """Admission to a model server: calls in flight, requests and tokens a minute, the urgent first.
 
 One instance of `Limits` stands for one server and is shared by all threads and event loops of the process. Calls in
-flight are counted here; requests and tokens a minute by the server's rate limiter, which other processes share: tokens
-as estimated at the start, corrected when the reply tells.
+flight are counted here; requests and tokens a minute by the server's rate limiter, which other processes share. A call
+takes the most tokens that it may use when it starts, and gives back the rest when the reply tells.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Start:
 
     at: float
     tokens: int
-    estimated: int
+    reserved: int
 
 
 @dataclass(slots=True, order=True)
@@ -81,17 +81,22 @@ class Limits:
         self._waiting: list[_Ticket] = []
         self._paused_until = float("-inf")
 
+    @property
+    def a_minute(self) -> bool:
+        """Whether requests or tokens a minute are limited."""
+        return self._rate_limiter is not None
+
     @asynccontextmanager
     async def slot(self, priority: int, tokens: int) -> AsyncIterator[Start]:
-        """Room for one call of about so many tokens; a lower priority number goes first."""
+        """Room for one call of at most so many tokens; a lower priority number goes first."""
         start = await self._admitted(priority, tokens)
         try:
             yield start
         finally:
             with self._lock:
                 self.in_flight -= 1
-                if self._rate_limiter and start.tokens != start.estimated:
-                    self._rate_limiter.correct(start.at, 0, start.tokens - start.estimated)
+                if self._rate_limiter and start.tokens != start.reserved:
+                    self._rate_limiter.correct(start.at, 0, start.tokens - start.reserved)
                 self._admit()
 
     def pause(self, seconds: float) -> None:
@@ -115,7 +120,7 @@ class Limits:
                 if ticket.start is not None:
                     self.in_flight -= 1
                     if self._rate_limiter:
-                        self._rate_limiter.correct(ticket.start.at, -1, -ticket.start.estimated)
+                        self._rate_limiter.correct(ticket.start.at, -1, -ticket.start.reserved)
                 self._admit()
             raise
         return ticket.start

@@ -44,8 +44,8 @@ BESIDE = 0.3, 0.4  # Latin script, Chinese
 NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
 POINTS = 0.5  # what counts of a piece that says little more than where to read on
-_LINK = r"\[[^\]]*\]\([^)]*\)"
-_LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*\|?\s*$")
+_LINK = r"\[[^\]]{0,500}\]\([^)]{0,500}\)"
+_LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*+(?:\|\s*+)?$")
 # Excerpts, and the characters that they have together: in text that is laid out, of which the section around the best
 # piece may take so many, that around another one so many; in running text, which is quoted by sentences.
 MOST, ROOM, BEST, OTHERS, SENTENCES = 3, 1300, 700, 300, 700

@@ -36,7 +36,8 @@ _SHOWS = {
         "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
         r"|因为|由于|因此|所以|导致|以便|为了",
         "steps": r"`|^\W*\d+[.)、]|(?:步骤|首先|然后|方式|通过)|\b(?:first|then|use|run|by)\b",
-        "list": r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)|[:：]\s*\S+[^.。]*[,\n]|[•▪] ?\w| h [A-Z]",
+        "list": r"[,;、；,][^.。]*(?:[,;、；,]|\band\b|\bor\b|和)"
+        r"|[:：]\s*+[^\s,]{1,80}+[^.。,\n]{0,300}+[,\n]|[•▪] ?\w| h [A-Z]",
         "yes or no": "",
         "way": "",
     }.items()

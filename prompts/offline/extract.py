@@ -139,7 +139,7 @@ def _words(text: str) -> str:
 
 TOGETHER, TOGETHER_ZH = "named with", "同见"
 _LEFT_OUT = re.compile(
-    r"\([^()]*\)|\[[^\]]*\]|（[^（）]*）|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their|later|"
+    r"\([^()]*\)|\[[^\]]{0,300}\]|（[^（）]*）|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their|later|"
     r"then|who|which|that|and|or|but)\b|['’]s\b|[的了于是由在]|以及|并且|而且|其中|通过|"
     rf"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|{'|'.join(MONTHS)})\b",
     re.I,
@@ -291,13 +291,13 @@ def _topic_name(title: str, names: list[NameSpan]) -> str:
 # --- names that mean the same ----------------------------------------------------------------------------------------
 
 _STATED = re.compile(
-    r"^\s*[,(（]?\s*(?:also|better|otherwise|formerly|sometimes|commonly|usually|locally|previously|generally|popularly|"
-    r"simply|often)?\s*(?:known|called|abbreviated|shortened|referred to|nicknamed|styled|romanized|written|spelled)"
-    r"(?:\s+(?:locally|simply|in short|to \w+|in \w+))?\s*(?:as|to|the)?\s*(?:the\s+)?[\"“‘'*_]*$",
+    r"^\s*+[,(（]?\s*+(?:also|better|otherwise|formerly|sometimes|commonly|usually|locally|previously|generally|popularly|"
+    r"simply|often)?\s*+(?:known|called|abbreviated|shortened|referred to|nicknamed|styled|romanized|written|spelled)"
+    r"(?:\s+(?:locally|simply|in short|to \w+|in \w+))?\s*+(?:as|to|the)?\s*+(?:the\s+)?[\"“‘'*_]*$",
     re.I,
 )
 _BRACKET = re.compile(
-    r"^\s*[,(（]\s*(?:or|aka|a\.k\.a\.|alias|née|born|short:?|abbr\.|in short|hereafter|the)?\s*[\"“‘'*_]*$", re.I
+    r"^\s*+[,(（]\s*+(?:or|aka|a\.k\.a\.|alias|née|born|short:?|abbr\.|in short|hereafter|the)?\s*+[\"“‘'*_]*$", re.I
 )
 _ALSO = re.compile(r"\b(?:it|he|she|they) (?:is|was|are|were) also (?:known|called)", re.I)
 _ZH_STATED = re.compile(

@@ -16,7 +16,7 @@ _TELL = (
 _ASKS = re.compile(rf"\b{_WORD}|^(?:please )?(?:{_TELL})|哪|谁|什么|多少|几|如何|怎|为何|何时|是否|吗$", re.I)
 _LEAD = r"(?:please|also|then|next|in addition|finally|另外|此外|同时|以及|还有|并且|并|再|又|然后|最后)"
 _JOIN = re.compile(
-    rf"\s*[;；?？。!！.]\s*(?:and )?|，|,?\s+(?:and|then|but|plus|as well as)\s+(?:{_LEAD},? )*"
+    rf" ?[;；?？。!！.] ?(?:and )?|，|,? (?:and|then|but|plus|as well as) (?:{_LEAD},? ){{0,4}}"
     rf"(?=(?:(?:in|at|on|for|from|to|by|with) )?{_WORD}|if|{_TELL})",
     re.I,
 )

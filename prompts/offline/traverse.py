@@ -23,7 +23,9 @@ class RuleType:
     reason: str
 
 
-_QUOTED = re.compile(r"(?<!\w)'(?=\S)(?!s\b)([^']+(?:'(?=[a-z])[^']*)*)'|[\"“]([^\"”]+)[\"”]|《([^》]+)》")
+_QUOTED = re.compile(
+    r"(?<!\w)'(?=\S)(?!s\b)([^']{1,200}(?:'(?=[a-z])[^']{0,200}){0,4})'|[\"“]([^\"”]{1,200})[\"”]|《([^》]{1,200})》"
+)
 _LINK = r"(?:connect(?:ion|ed|s)?|link(?:ed|s)?|relat(?:ed?|es|ion|ionship)|associat(?:ion|ed)|ti(?:e|ed|es)|interact)"
 # The connection itself is what is asked for.
 _CONNECTED = re.compile(

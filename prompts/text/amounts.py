@@ -33,8 +33,9 @@ _SCALE = (
 # 1,308.50; 412.5; .5; and, where a cell is nothing else, 1.308,50 and 412,5 as written on the continent.
 _DIGITS = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _EURO = r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d+,\d{1,2}"
+_ROOM = r"\s{{0,40}}+"
 _FIGURE = (
-    rf"(?P<sign>[-−－+–]\s?)?(?P<open>[(（]\s*)?(?P<money>{_MONEY})?\s*(?P<inner>[(（]\s*)?(?P<minus>[-−－–])?\s*"
+    rf"(?P<sign>[-−－+–]\s?)?(?P<open>[(（]{_ROOM})?(?P<money>{_MONEY})?{_ROOM}(?P<inner>[(（]{_ROOM})?(?P<minus>[-−－–])?{_ROOM}"
     rf"(?P<digits>{{digits}})\s?(?P<scale>{_SCALE})?(?P<percent>\s?(?:%|％|‰|percent\b|个?百分点))?"
 )
 _UNIT = r"(?P<unit>\s?(?:[A-Za-z°µ][A-Za-z²³°/]{0,14}\.?|[\u4e00-\u9fff]{1,4}(?:/[\u4e00-\u9fff])?))?"
@@ -42,10 +43,10 @@ _WHOLE = re.compile(
     _FIGURE.format(digits=f"{_EURO}(?![\\d,.])|{_DIGITS}") + _UNIT + r"(?P<close>\s*[)）](?:\s?[%％])?)?", re.I
 )
 _INSIDE = re.compile(r"(?<![A-Za-z0-9_.,])" + _FIGURE.format(digits=_DIGITS) + r"(?P<close>\s*[)）])?(?![\d])")
-_NOTE = re.compile(r"\s*(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*+|[†‡]|\[\d+\])\s*$", re.I)
+_NOTE = re.compile(r"\s{0,40}+(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*{1,40}+|[†‡]|\[\d{1,9}\])\s{0,40}+$", re.I)
 _LONGEST = 40
 _STATED = re.compile(
-    r"\b(?:in|of|US\$|\$)\s*(?:US\s?)?(?:dollars|\$)?\s*(?P<en>thousand|million|billion)s?\b|"
+    r"\b(?:in|of|US\$|\$)\s*+(?:US\s?)?(?:dollars|\$)?\s*+(?P<en>thousand|million|billion)s?\b|"
     r"\((?P<word>thousand|million|billion)s?\b"
     r"|\(?\$?0?00[’']s\b(?P<ks>)|(?:单位\s*[：:]|人民币|[（(])\s*(?:人民币)?(?P<zh>百万|千万|[千万亿])(?=[元人吨股户辆台件次箱])"
     r"|_(?P<suffix>thousands?|millions?|billions?)\b",

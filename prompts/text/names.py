@@ -242,7 +242,7 @@ def _is_phrase(tokens: Sequence[_Token], first: int, last: int) -> bool:
 
 # --- titles ----------------------------------------------------------------------------------------------------------
 
-_QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_QUALIFIER = re.compile(r"[(（][^()（）]*[)）]\s*$")
 
 
 def _title_spans(text: str, title: str) -> list[tuple[int, int]]:
@@ -272,9 +272,9 @@ _ROLES = (
     "novelist|painter|player|poet|politician|producer|professor|queen|scientist|singer|soldier|teacher|woman|writer"
 )
 _DEEDS = "said|says|married|studied|retired|died|cried|replied|asked|thought|joined|wrote|grew|worked"
-_LIFE = r"\(\s*(?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s*[–-]\s*[^()]{0,30}\b\d{4}\b)"
+_LIFE = r"\(\s{0,9}+(?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s{0,9}[–-]\s{0,9}[^()]{0,30}\b\d{4}\b)"
 PERSON_AFTER = re.compile(
-    rf"\s*{_LIFE}|\s*(?:\([^)]*\)\s*)?,?\s*"
+    rf"\s*+{_LIFE}|\s*+(?:\([^)]*\)\s*+)?,?\s*+"
     rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:{_DEEDS})\b)"
 )
 PLACE_BEFORE = re.compile(

@@ -106,7 +106,7 @@ def _parsed_en(text: str) -> ParsedQuestion:
 # The words after "which" or "what", among which stands the noun that is asked for.
 _ASKED_FOR = re.compile(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
 _COST = re.compile(
-    r"\bhow much\b.*\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .* cost\b|"
+    r"\bhow much\b.{0,300}\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .{0,300} cost\b|"
     r"\bhow (?:expensive|costly)\b"
 )
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (

@@ -18,7 +18,7 @@ from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han,
 
 # What opens a sentence and stands for something named before it.
 PRONOUN = re.compile(
-    r"\s*[\"“'(*_#>-]*\s*(?:(?:in|by|since|until|after|before|on|at|during|from)\s+[\w ,]{1,30}?,?\s+)?"
+    r"\s*+[\"“'(*_#>-]*+\s*+(?:(?:in|by|since|until|after|before|on|at|during|from)\s{1,9}[\w ,]{1,30}?,?\s{1,9})?"
     r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
     r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
     r"|\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])",

@@ -43,15 +43,15 @@ _TRIPLE = re.compile(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be,
 _CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
 _STOP = re.compile(
     rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"
-    rf"|(?P<loud>[!?]+{_CLOSERS})(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
-    rf"|(?P<dot>(?:\.+|…)(?:{_CLOSERS}|“))(?=\s|$)"
+    rf"|(?P<loud>(?<![!?])[!?]++{_CLOSERS}+)(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
+    rf"|(?P<dot>(?:(?<!\.)\.++|…)(?:{_CLOSERS}+|“))(?=\s|$)"
     r"|(?<=[\u3400-\u9fff])(?P<mixed>\.)(?=[\u3400-\u9fff])"
 )
 _NEXT = re.compile(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")
 _NEXT_WORD = re.compile(r"\s*[\"'“‘(\[]*([^\W\d_]*)")
 _CODE = re.compile(r"`[^`\n]+`")
 _INITIAL = re.compile(r"\s*[A-ZÀ-ÞА-Я]\.")
-_LAST_WORD = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+_LAST_WORD = re.compile(r"(?:[^\W\d_]\.){0,12}[^\W\d_]{1,24}$")
 _ORDINAL = re.compile(r"(?<![\d.])\d{1,2}$")
 _ALWAYS = words_in("english", "always_go_on")
 _SHORT_MONTHS = MONTH_OF.keys() - MONTHS

@@ -295,16 +295,16 @@ def is_header(cells: Sequence[str]) -> bool:
 
 _ANY_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
 _KNOWN = (
-    r",?\s+(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
+    r",?\s{1,9}(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
     r"(?:known|called|titled|spelt|spelled|born|née)\b[^.;]{0,120}?"
 )
 _OPENING = re.compile(
-    r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s*"
-    rf"(?P<more>(?:\s*,?\s*{_ANY_BRACKET}|{_KNOWN})*)\s*,?\s+(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
+    r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s{0,9}"
+    rf"(?P<more>(?:,?\s{{0,9}}{_ANY_BRACKET}\s{{0,9}}|{_KNOWN}){{0,3}}),?\s{{1,9}}(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
 )
 _LOOKED_AT = 600  # characters
 _MOST_WORDS = 12
-_SENTENCE_END = re.compile(r"[a-z]{3,}\. ")
+_SENTENCE_END = re.compile(r"[a-z]{3}\. ")
 _SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
 
 

@@ -321,8 +321,24 @@ async def test_a_request_that_leaves_out_what_was_refused_counts_as_one_more(str
         bench.client.ask(call_of(), read, 0, bench.sheet, list[object]().append if streaming else None)
     )
     assert len(bench.transport.calls) == 3
-    assert 60 <= bench.time.now < 61, "the third request had to wait for the next minute"
+    assert 65 <= bench.time.now < 66, "the third request had to wait for the next minute"
     assert bench.sheet.total.calls == 1
+
+
+async def test_calls_under_way_count_with_the_longest_answer_that_they_may_get(tmp_path: Path) -> None:
+    bench: Bench
+
+    async def answered(call: Call) -> str:
+        await bench.time.clock.sleep(1.0)
+        return "ok"
+
+    bench = Bench(answered)
+    calls = [call_of(f"Question {number}") for number in range(4)]
+    most = calls[0].most_tokens() + calls[0].max_tokens
+    bench.client.limits = Limits(8, budget(tmp_path, bench.time, tpm=2 * most), bench.time.clock)
+    assert await bench.ask(*calls) == ["OK"] * 4
+    assert bench.transport.most_in_flight == 2, "two may use all that there is"
+    assert 2 <= bench.time.now < 60, "and give back what they did not"
 
 
 async def test_a_server_that_never_stops_refusing_is_given_up() -> None:

@@ -29,10 +29,10 @@ async def _one(limits: Limits, time: ManualTime, seen: Seen, name: str, priority
     ("concurrency", "rpm", "tpm", "calls", "starts"),
     [
         (3, None, None, [("a",)] * 10, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]),
-        (100, 5, None, [("a",)] * 13, [0] * 5 + [60] * 5 + [120] * 3),
-        (100, None, 100, [("a", 0, 40)] * 4, [0, 0, 60, 60]),
+        (100, 5, None, [("a",)] * 13, [0] * 5 + [65] * 5 + [130] * 3),
+        (100, None, 100, [("a", 0, 40)] * 4, [0, 0, 65, 65]),
         (1, None, 100, [("less", 0, 90)] * 3, [0, 1, 2]),
-        (10, None, 100, [("small", 0, 10), ("huge", 0, 5000), ("after", 0, 10)], [0, 60, 120]),
+        (10, None, 100, [("small", 0, 10), ("huge", 0, 5000), ("after", 0, 10)], [0, 65, 130]),
     ],
     ids=["calls in flight", "calls a minute", "tokens a minute", "less was used", "a call above the limit goes alone"],
 )
@@ -74,7 +74,7 @@ async def test_who_leaves_the_queue_or_the_call_leaves_no_trace(tmp_path: Path) 
     assert limits.in_flight == 0
     seen = Seen()
     await time.run(_one(limits, time, seen, "a"), _one(limits, time, seen, "b"))
-    assert [(at // 60, name) for at, name in seen] == [(0, "a"), (1, "b")], (
+    assert [(at // 65, name) for at, name in seen] == [(0, "a"), (1, "b")], (
         "the call that ran counts for the minute, the one that never did does not"
     )
 
@@ -239,7 +239,7 @@ def test_the_calls_of_all_who_share_the_file_count(tmp_path: Path, time: ManualT
     one, other = budget(tmp_path, time, rpm=3), budget(tmp_path, time, rpm=3)
     assert [granted(one), granted(other), granted(one), granted(other)] == [True, True, True, False]
     assert granted(budget(tmp_path, time, rpm=3, server="another"))
-    time.now += 59.9
+    time.now += 64.9
     _, wait = other.take(1, 1)
     assert 0.1 <= wait <= 0.4
     time.now += wait

@@ -1,12 +1,15 @@
 """An index run that kills itself: `python -m tests.faults.run_killed WORKSPACE SOURCE MODEL_SERVER POINT [begins]`.
 
-A point is a step (killed as it begins, or as it ends), or the end of the name of a file or folder that is put in place.
+A point is a step (killed as it begins, or as it ends), the end of the name of a file or folder that is put in place, or
+a call: the migration of a database, Chroma's own building, the cache's write and the rows within its transaction.
 """
 
 import asyncio
 import os
 import signal
 import sys
+import threading
+from types import FrameType
 
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
@@ -14,6 +17,16 @@ from flows.settings import load_settings
 from tasks.step import watched
 
 PUT_IN_PLACE = ("seal.json", "manifest.json", "generation.duckdb", "000002", "CURRENT")
+CALLS = {
+    "migration": "ResolutionStore.__init__", "chroma": "Collection.upsert", "cache": "Cache.put",
+    "cached rows": "Cache.put executemany",
+}  # fmt: skip
+
+
+def called(frame: FrameType, event: str, about: object) -> str:
+    """The function that is called or returns; one of C's by the function that calls it."""
+    name = frame.f_code.co_qualname
+    return f"{name} {getattr(about, '__name__', '')}" if event.startswith("c_") else name
 
 
 def main(workspace: str, source: str, server: str, point: str, begins: str = "") -> None:
@@ -24,6 +37,14 @@ def main(workspace: str, source: str, server: str, point: str, begins: str = "")
     if point in PUT_IN_PLACE:
         place = {"os.rename": 1, "open": 0}
         sys.addaudithook(lambda event, about: die(event in place and str(about[place[event]]).endswith(point)))
+    if point in CALLS:
+        events = {"call", "c_call"} if begins else {"return", "c_return"}
+
+        def watch(frame: FrameType, event: str, about: object) -> None:
+            die(event in events and called(frame, event, about) == CALLS[point])
+
+        threading.setprofile(watch)
+        sys.setprofile(watch)
     model = {"lm": "openai/m", "lm_base_url": server, "lm_api_key": "k"} if server else {}
     settings = load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {})
     with watched(lambda step, starts: die(step == point and starts == bool(begins))):

@@ -1,6 +1,7 @@
 """kill -9 within an edit, a forget, an archive and a restore, as each puts a file in place: nothing is lost, and the
-command given again does its work."""
+command given again does its work, without a model and with one."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from flows.__main__ import main
 from storage.export import Export, export
 from tests.copying import copy_of
-from tests.server.client import ROOT
+from tests.server.client import ROOT, Server
 from tests.workspaces import indexed, opened, quays
 
 KILLED = """
@@ -35,16 +36,21 @@ def graph_of(workspace: Path) -> tuple[Export, tuple[str, ...]]:
 def killed(place: str, folder: Path, *command: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, place, *command], cwd=folder, check=False,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin", "TRELLIS_EMBEDDING": "none"},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert ended.returncode == -signal.SIGKILL, "the command comes to this point"
 
 
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=["offline", "model"], autouse=True)
+def workspace(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_server: Server
+) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-    return indexed(tmp_path, quays(4))
+    url = model_server.base_url
+    model = {"lm": "openai/m", "lm_base_url": url, "lm_api_key": "k"} if request.param == "model" else {}
+    for name, value in {"embedding": "none", **model}.items():
+        monkeypatch.setenv(f"TRELLIS_{name.upper()}", value)
+    return indexed(tmp_path, quays(4), **model)
 
 
 @pytest.mark.patient

@@ -22,14 +22,6 @@ Tree = Iterable[tuple[Any, Any]]
 
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
-# Patterns that never read so much: what bounds their text, in characters, and how it is read where a table hides that.
-BOUNDS: dict[str, tuple[int, str]] = {
-    "prompts.offline.": (8_000, "a question (flows.query refuses longer ones) or a passage (chunks are cut)"),
-    "prompts.text.defined": (8_000, "a question or a passage"),
-    "tasks.traverse.": (8_000, "a question"),
-    "tasks.load.rows._OPENING": (600, "_LOOKED_AT"),
-    "tasks.load.rows._SENTENCE_END": (91, "the name that _OPENING found"),
-}
 WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # tried once a line, from its beginning
 SECONDS = 2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
 _REPEATS = {kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT}
@@ -139,11 +131,6 @@ def searched(name: str, pattern: re.Pattern[str], text: str) -> None:
         collections.deque(pattern.finditer(text), 0)
 
 
-def bound(name: str) -> int:
-    """How long a text the pattern reads at the most."""
-    return next((length for prefix, (length, _) in BOUNDS.items() if name.startswith(prefix)), LENGTH)
-
-
 def too_slow(name: str, pattern: re.Pattern[str]) -> str:
     """The text, shortened, on which the pattern takes more than SECONDS; none of them: empty."""
     reading, writing = os.pipe()
@@ -153,7 +140,7 @@ def too_slow(name: str, pattern: re.Pattern[str]) -> str:
             last = (told.read().splitlines() or [""])[-1]
         return last if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGVTALRM else ""
     try:
-        for text in texts(pattern, bound(name)):
+        for text in texts(pattern, LENGTH):
             os.write(writing, f"{text[:40]!a}…{text[-20:]!a}\n".encode())
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             searched(name, pattern, text)

@@ -1,7 +1,10 @@
 """Hostile files and names: each becomes documents, a reason or a dead letter; nothing escapes, nothing is fetched."""
 
 import os
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,8 @@ import pytest
 from storage.records import Document
 from tasks.chunk import chunk_document
 from tasks.load.sources import Loaded, compose, read_sources
-from tests.hostile.made import MADE, text_of
+from tests.hostile.made import MADE, SAMPLE, text_of
+from tests.server.client import ROOT
 
 TABLE = tomllib.loads(Path(__file__).with_name("documents.toml").read_text(encoding="utf-8"))
 LETTERS = 1_001  # of one file, at most
@@ -65,3 +69,32 @@ def test_a_name(name: bytes, tmp_path: Path) -> None:
     Path(tmp_path, os.fsdecode(name)).write_text("Orla Bridge opened in 1931.")
     (document,) = sound(read_sources([tmp_path]))
     assert not any(sign < " " or "\u202a" <= sign <= "\u202e" for sign in document.id + document.title)
+
+
+READ = """
+import sys
+from resource import RUSAGE_SELF, getrusage
+from tasks.load.sources import read_sources
+before = getrusage(RUSAGE_SELF).ru_maxrss
+loaded = read_sources([sys.argv[1]])
+print(len(loaded.parts), getrusage(RUSAGE_SELF).ru_maxrss - before, *(skipped.reason for skipped in loaded.skipped))
+"""
+
+
+@pytest.mark.patient
+@pytest.mark.parametrize("member", ["word/document.xml", "word/media/image1.png"])
+def test_an_office_file_of_more_than_a_gigabyte_is_refused_unread(member: str, tmp_path: Path) -> None:
+    """1.08 GB unpacked, of which the program holds 64 MB at no time (ru_maxrss counts KiB)."""
+    with zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with zipfile.ZipFile(SAMPLE) as sample:
+            for name in set(sample.namelist()) - {member}:
+                archive.writestr(name, sample.read(name))
+        with archive.open(member, "w") as stream:
+            for _ in range(1_030):
+                stream.write(b"<w:p/>  " * (1 << 17))
+    ended = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path / "a.docx")], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    documents, kibibytes, reason = ended.stdout.split(maxsplit=2)
+    assert (documents, "1 GiB when unpacked" in reason) == ("0", True)
+    assert int(kibibytes) < 64 << 10

@@ -1,0 +1,64 @@
+"""`trellis doctor` tells of damage that a question passes over, with the remedy, and the remedy mends it."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
+from flows.cli.doctor import Check, Examination
+from tests.flows.conftest import Command
+from tests.workspaces import quays, write_rows
+
+QUESTION = ("ask", "Where is Quay 1 of Velin?")
+
+
+@pytest.fixture
+def trellis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("TRELLIS_VECTOR_STORE", "chroma")
+    monkeypatch.setenv("TRELLIS_MEMORY", "off")
+    source = write_rows(tmp_path / "docs.jsonl", quays(30))
+    assert main(["index", str(source), "--workspace", str(tmp_path / "ws"), "--json"]) == 0
+    return Command(tmp_path / "ws", capsys)
+
+
+def damaged(trellis: Command, name: str, begin: float = 0.0) -> None:
+    """3,000 flipped bits in the file, behind this part of it."""
+    (file,) = trellis.workspace.rglob(name)
+    content, chance = bytearray(file.read_bytes()), random.Random(3)  # noqa: S311 -- which bits
+    for _ in range(3_000):
+        content[chance.randrange(int(begin * len(content)), len(content))] ^= 1 << chance.randrange(8)
+    file.write_bytes(content)
+
+
+def examined(trellis: Command) -> Check:
+    done = trellis("doctor", "--json")
+    report = Examination.model_validate(done.json)
+    assert (done.code, report.ok) == ((0, True) if report.workspace.ok else (1, False))
+    return report.workspace
+
+
+def test_a_damaged_vector_index_is_told_passed_over_and_made_anew(
+    trellis: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert examined(trellis).ok
+    whole = trellis(*QUESTION, "--json").json
+    damaged(trellis, "chroma.sqlite3")
+    answer = trellis(*QUESTION, "--json")
+    assert (answer.code, answer.json["answer"], answer.json["citations"]) == (0, whole["answer"], whole["citations"])
+    assert "Vectors are searched in the database instead" in caplog.text
+    check = examined(trellis)
+    assert "chroma.sqlite3 is not as it was built" in check.problem
+    assert "trellis clean --vectors" in check.advice
+    assert trellis("clean", "--vectors").code == 0
+    assert examined(trellis).ok
+
+
+@pytest.mark.parametrize(
+    ("file", "advice"), [("side.sqlite", "move the file away"), ("generation.duckdb", "trellis index")]
+)
+def test_a_damaged_database_is_told(file: str, advice: str, trellis: Command) -> None:
+    damaged(trellis, file, begin=0.25)
+    check = examined(trellis)
+    assert file in check.problem
+    assert advice in check.advice

@@ -1,0 +1,26 @@
+"""Every regular expression of the product takes time in proportion to its text, of 100,000 characters at the worst."""
+
+import pytest
+
+from tests.hostile.patterns import patterns, too_slow
+
+# Which were exponential: a line of dashes, and "known known known".
+WORST = ("prompts.text.terms_zh.", "tasks.load.rows.")
+
+
+def slow(*modules: str) -> dict[str, str]:
+    return {
+        name: text
+        for name, pattern in patterns().items()
+        if name.startswith(modules) and (text := too_slow(name, pattern))
+    }
+
+
+def test_patterns_that_were_exponential_are_linear() -> None:
+    assert slow(*WORST) == {}
+
+
+@pytest.mark.patient
+def test_every_pattern_is_linear() -> None:
+    assert len(patterns()) > 200
+    assert slow("") == {}
