@@ -101,7 +101,7 @@ async def answer(
     options: AnswerOptions,
     stated: StatedAnswer | None = None,
 ) -> Answered:
-    """The answer of the model from the context; without a model what is `stated`, else the best excerpts.
+    """Answer from the context, by the model; without a model what is `stated`, else the best excerpts.
 
     Where the context is empty nobody is asked: the documents do not say. EngineError where the model fails.
     """
@@ -143,7 +143,7 @@ async def answer(
 
 @step("direct", BRIEF, asks_model=True)
 async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
-    """What a model says without any document: ungrounded; abstained where it says nothing."""
+    """Ask a model without any document: ungrounded; abstained where it says nothing."""
     written = await answerer.run(question)
     text = written.answer.strip()
     if not text:

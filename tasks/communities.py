@@ -342,7 +342,7 @@ async def detect_communities(
     algorithm: str,
     earlier: Sequence[Community] = (),
 ) -> Hierarchy:
-    """The community hierarchy of a graph: the earlier one, followed, or where there is none the one that is detected.
+    """Find the community hierarchy of a graph: the earlier one, followed, or where there is none a new one.
 
     Made in a thread, so that calls to models go on meanwhile.
     """

@@ -28,6 +28,6 @@ def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window
 
 @step("embed", PATIENT, asks_model=True)
 async def embed(texts: dict[str, str], embedder: Embedder) -> dict[str, Floats]:
-    """The vector of each text, by its hash; made in a thread, so that calls to models go on meanwhile."""
+    """Compute the vector of each text, by its hash; in a thread, so that calls to models go on meanwhile."""
     vectors = await asyncio.to_thread(embedder.embed, list(texts.values()))
     return dict(zip(texts, vectors, strict=True))

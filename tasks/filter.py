@@ -47,7 +47,7 @@ def filter_request(
 
 @step("filter", BRIEF, asks_model=True)
 async def filter_passages(request: FilterRequest, passages: Sequence[Passage], judge: Filter) -> FilterResult:
-    """Judge the passages of the request, which are those of `passages` in this order, and keep what helps.
+    """Judge which passages help, and keep these; the request has those of `passages`, in this order.
 
     A model reads whole passages, in one call or in several side by side.
     """

@@ -101,7 +101,7 @@ class Recall(Record):
 
 @step("trigger-check")
 async def check_trigger(queries: Sequence[str], memory: QuestionMemory) -> Recall:
-    """Whether what earlier questions have brought answers each query."""
+    """Look whether what earlier questions have brought answers each query."""
     entries = memory.offered(queries)
     titles = dict.fromkeys(entry.title for entry in entries)
     decisions, close = [], dict[tuple[str, str], MemoryEntry]()

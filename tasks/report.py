@@ -277,7 +277,7 @@ async def report(
     limit: int = REPORT_TOKENS,
     told: Progress = lambda _done, _total: None,
 ) -> Reported:
-    """Reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
+    """Write reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
     Reports that the evidence holds are not written again.
 
     What is written from fits into `limit` tokens. Each level goes out at once, from the last one up; `told` hears after

@@ -42,7 +42,7 @@ def _words(turn: object) -> str:
 
 @step("rewrite", BRIEF, asks_model=True)
 async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> Rewriting:
-    """The question made to stand on its own, which is, in one line, the first of its queries."""
+    """Make the question stand on its own, which is, in one line, the first of its queries."""
     rewriting = await rewriter.run(question, history)
     queries = list(dict.fromkeys(" ".join(query.split()) for query in [rewriting.question, *rewriting.queries]))
     return rewriting.model_copy(update={"queries": queries})
@@ -50,13 +50,13 @@ async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> R
 
 @step("keywords", BRIEF, asks_model=True)
 async def find_keys(question: str, finder: Keywords) -> Keys:
-    """The keys of a question: low ones are names, high ones themes."""
+    """Find the keys of a question: low ones are names, high ones themes."""
     return await finder.run(question)
 
 
 @step("hypothesize", BRIEF, asks_model=True)
 async def hypothesize(question: str, writer: Hypothesize) -> str:
-    """A hypothetical passage that answers the question; EngineError where the model fails."""
+    """Write a hypothetical passage that answers the question; EngineError where the model fails."""
     return await writer.run(question)
 
 

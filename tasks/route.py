@@ -49,7 +49,7 @@ def by_plan(route: RouteDecision) -> RouteDecision:
 async def choose_structure(
     ask: ParsedQuestion, core: Sequence[str], tabular: bool, router: Route, forced: StructureType | None
 ) -> RouteDecision:
-    """The structure that suits the question, with confidence, margin and reason; one that the caller asks for is taken.
+    """Choose the structure that suits the question, with confidence, margin and reason, or take the caller's own.
 
     `core` are the titles or first sentences of the documents found, `tabular` says whether the best passages are rows.
     """
@@ -74,7 +74,7 @@ WALK = "the graph's triples answer it"
 async def choose(
     ask: ParsedQuestion, titles: Sequence[str], walk: str | None, sizes: ReportSizes, chooser: Choose
 ) -> ModeDecision:
-    """Whether the question is about the whole collection or a part of it.
+    """Decide whether the question is about the whole collection or a part of it.
 
     `walk` says along what a walk over the graph's triples comes to an answer; None: there is no such walk. Then no
     model is asked, except at high effort: then it is walked unless the question is about the whole.

@@ -41,7 +41,7 @@ class Structured:
 
 @step("structurize", BRIEF, asks_model=True)
 async def structurize(pool: Sequence[Evidence], question: str, builder: Structurize) -> Structured:
-    """The pool's documents in the builder's structure. Where it fits no document, fall back to chunks.
+    """Bring the pool's documents into the builder's structure. Where it fits no document, fall back to chunks.
 
     Without a model a document has what its text is written in, or nothing."""
     structure = builder.structure

@@ -134,7 +134,7 @@ async def _show(report: IndexReport, sources: Sequence[str], runtime: Runtime) -
     if report.kept_prompts:
         logger.warning(kept_in_words(report.kept_prompts))
     lists = {"documents", "skipped", "usage", "published", "kept_prompts", "changed_answers"}
-    counted = report.model_dump(exclude=lists)
+    counted = report.model_dump(exclude=lists) | {"seconds": round(report.seconds, 1)}
     counted |= counted.pop("community_quality") or {}
     counted = {f"documents {name}": number for name, number in report.documents.model_dump().items()} | counted
     figures = [{"what": name.replace("_", " "), "count": number} for name, number in counted.items()]

@@ -27,6 +27,7 @@ os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 os.environ.setdefault("PREFECT_SERVER_DATABASE_TIMEOUT", "60")
 
 from prefect import Flow
+from prefect._internal.concurrency import threads
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
@@ -154,7 +155,7 @@ def begin(settings: Settings) -> None:
 
 
 def _end_in_silence() -> None:
-    """Prefect keeps modules to the very end, and DuckDB's binding then reports every object of its own as leaked."""
+    """A run that fails leaves Prefect's thread for its signs of life, and what that holds is reported all the same."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
@@ -172,6 +173,15 @@ def failed(error: Exception, kind: type[R]) -> R:
     """
     mask_error(error)
     return cast(R, Failed(message=str(error), data=error))  # `kind` only says what the flow promised
+
+
+@atexit.register
+def _end_loops() -> None:
+    """Prefect lets its event loops run on while Python ends: what they hold of DuckDB's, that reports as leaked."""
+    for loop in (threads._global_loop, threads._run_sync_loop):  # noqa: SLF001 -- who asks for one starts it
+        if loop is not None:
+            loop.shutdown()
+            loop.thread.join(timeout=5.0)
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def shuffled(reports: Sequence[T], seed: str) -> list[T]:
 
 @step("partial", BRIEF, asks_model=True)
 async def partial_answers(texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial) -> list[Point]:
-    """The points that go into the answer, most helpful first."""
+    """Find the points that go into the answer, most helpful first."""
     names = shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
     calls = [[texts.offered[names[place]] for place in call] for call in portions(sizes, answerer.policy.limits.map)]
@@ -257,6 +257,6 @@ class Agenda:
 async def explore(
     focus: str, texts: Sequence[tuple[str, Offered]], topic: CollectionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
-    """The points of these texts (name, text), and what to look up next."""
+    """Find the points of these texts (name, text), and what to look up next."""
     explored = await explorer.run(focus, [text for _, text in texts], topic)
     return _points(explored.points, texts), explored.follow_ups

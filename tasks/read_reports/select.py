@@ -181,7 +181,7 @@ def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityCh
 async def rate_reports(
     reports: Sequence[Report], estimates: Mapping[str, float], topic: CollectionTopic, rater: Rate
 ) -> list[float]:
-    """The relevance of each report, 0-1, in order, by its title and the opening of its summary; many in one call."""
+    """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary; many in one call."""
     limits = rater.policy.limits
     openings = [
         Evidence(number, report.community, report.title, opening_of(report, limits), prior=estimates[report.community])

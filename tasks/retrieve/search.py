@@ -266,7 +266,7 @@ async def retrieve(
     k: int,
     documents: Collection[str] | None = None,
 ) -> list[Passage]:
-    """The k best passages over all queries; the first query counts most.
+    """Find the k best passages over all queries; the first query counts most.
 
     `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph alone).
 
@@ -298,7 +298,7 @@ class Reranked:
 
 @step("rerank", BRIEF, asks_model=True)
 async def rerank(question: str, passages: Sequence[Passage], k: int, reranker: Reranker) -> Reranked:
-    """The k most relevant passages, best first, with the model's scores; equal ones stay in their order.
+    """Pick the k most relevant passages, best first, with the model's scores; equal ones stay in their order.
 
     Each is read under its title, so that it keeps its subject; in a thread, so that calls to models go on meanwhile.
     Raises EngineError where the model cannot be reached, or does not answer for every passage.

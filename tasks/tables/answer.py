@@ -61,7 +61,7 @@ def documents_with_tables(
 
 @step("tables", BRIEF, asks_model=True)
 async def answer_from_tables(question: str, documents: Sequence[Document], planner: PlanTable) -> TableResult | None:
-    """The result for a question, or None where the documents have no tables or the planner sees no plan.
+    """Compute the answer from tables; None where the documents have none or the planner sees no plan.
 
     A plan that does not fit the tables gives a result without cells, whose `plan` says why.
     """

@@ -104,6 +104,6 @@ class Linked:
 
 @step("link")
 async def link(question: str, spellings: Spellings) -> Linked:
-    """The names of the graph that a question names, in its order."""
+    """Find the names of the graph that a question names, in its order."""
     named = spellings.named(question)
     return Linked(tuple(named), tuple(spellings.unlinked(question, named)))

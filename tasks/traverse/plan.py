@@ -176,7 +176,7 @@ def _hop(hop: Hop, graph: TraversalGraph) -> Hop:
 
 @step("traverse")
 async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:
-    """What each step found, in their order; the last one is the answer.
+    """Walk the graph: what each step found, in their order; the last one is the answer.
 
     A step that needs one without a result has that one's Problem; where there is nothing to take away, the first stays.
     """

@@ -59,7 +59,7 @@ def wrong_with(plan: TraversalPlan, graph: TraversalGraph) -> str:
 async def plan(
     question: str, linked: Linked, graph: TraversalGraph, planner: PlanTraversal, *, imported: bool
 ) -> Planned:
-    """How the graph is to be walked: the type and the plan.
+    """Plan how the graph is to be walked: the type of question and the steps.
 
     By the planner's model where it is asked, else by the question's words. `imported`: the graph
     has all that the question names from imported triples.
