@@ -129,9 +129,11 @@ def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
 
 
 def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
-    """The sentences that say most about the entity, up to a length."""
+    """The sentences that say most about the entity, up to a length; a heading that is its name alone says nothing."""
     chosen: list[str] = []
-    for statement in ranked(name, statements):
+    bare = fold(name.split(" (", maxsplit=1)[0])
+    saying = tuple(statement for statement in statements if fold(statement).lstrip("# ") != bare)
+    for statement in ranked(name, saying or statements):
         if chosen and (sum(map(len, chosen)) + len(statement) > MAX_LENGTH or len(chosen) == MAX_SENTENCES):
             break
         chosen.append(statement)

@@ -37,6 +37,12 @@ def test_a_chinese_definition_counts_too() -> None:
     assert summarize_offline("奥拉桥", ("人们喜欢奥拉桥。", "奥拉桥是一座拱桥。")).startswith("奥拉桥是")
 
 
+def test_a_heading_that_is_the_name_alone_says_nothing() -> None:
+    said = ("# Ada Wren", "Ada Wren left the firm in 2018.")
+    assert summarize_offline("Ada Wren (engineer)", said) == said[1]
+    assert summarize_offline("Ada Wren", said[:1]) == said[0], "where nothing else is said it stays"
+
+
 def test_it_stays_short_and_never_empty() -> None:
     long = "x" * (MAX_LENGTH + 1)
     assert summarize_offline("A", (long, "A is.")) == "A is."
