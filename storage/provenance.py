@@ -59,8 +59,11 @@ class ExtractionStore(Store):
         """Saves one extraction for each chunk, replacing what it had; `inputs` maps each chunk to its input hash."""
         chunks = [e.chunk for e in extractions]
         with self._db.transaction():
+            where, parameters = selection("chunk", chunks)
+            # A deletion reads all that the table holds: in a first run there is nothing to delete.
+            before = self._db.strings(f"SELECT chunk FROM extractions WHERE {where}", parameters)
             for table in ("extractions", "mentions", "relation_mentions", "claim_mentions"):
-                self._db.delete(table, "chunk", chunks)
+                self._db.delete(table, "chunk", before)
             self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
             self._insert("mentions", [e.mentions for e in extractions], Mention._fields)
             self._insert("relation_mentions", [e.relations for e in extractions], RelationMention._fields)

@@ -13,6 +13,7 @@ stands until what was added is more than a set share of the community: else one 
 of all the levels above it.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,10 +112,13 @@ class ReportContextBuilder:
         elements = everything = self._elements(community.members)
         # No text has more tokens than bytes, and counting takes longer than all else here.
         if sum(len(text.encode()) + _BETWEEN for text in self._texts(elements)) > self.limit:
-            left, replaced = self._longest_first(community), list[Community]()
-            while left and self._size(elements) > self.limit:
-                replaced.append(left.pop(0))
-                elements = self._without(everything, replaced)
+            parts = self._longest_first(community)
+            # Each that is replaced makes it smaller: the fewest that let the rest fit.
+            fewest = bisect_left(
+                range(len(parts)), True,
+                key=lambda count: self._size(self._without(everything, parts[:count])) <= self.limit,
+            )  # fmt: skip
+            elements = self._without(everything, parts[:fewest])
             if self._size(elements) > self.limit:
                 elements = self._cut(elements)
         return self._context(elements, model)
@@ -136,8 +140,8 @@ class ReportContextBuilder:
 
         What an edge says already is not said again.
         """
-        known = set(edges)
-        left = {member: [self._claim(claim, members) for claim in self._claims.get(member, ())] for member in members}
+        known, inside = set(edges), set(members)
+        left = {member: [self._claim(claim, inside) for claim in self._claims.get(member, ())] for member in members}
         ordered: list[_Edge] = []
         groups: list[tuple[Sequence[str], int, list[_Edge]]] = [(e.ends, e.degree, [e]) for e in edges.values()]
         for ends, degree, own in [*groups, (members, 0, [])]:
@@ -148,11 +152,11 @@ class ReportContextBuilder:
             ordered += own
         return ordered
 
-    def _claim(self, claim: Claim, members: Sequence[str]) -> _Edge:
+    def _claim(self, claim: Claim, inside: Collection[str]) -> _Edge:
         # The source's own words tell how sure they are; a description may not.
         doubted = claim.status != "true" and claim.description != self._quoted(claim)
         text = claim.description + (f" ({claim.status})" if doubted else "")
-        ends = tuple(end for end in (claim.subject, claim.object or "") if end in members)
+        ends = tuple(end for end in (claim.subject, claim.object or "") if end in inside)
         return _Edge(text, ends, 0, (self._span(claim),))
 
     def _by_rank(self, ids: Iterable[str]) -> list[str]:
@@ -322,12 +326,9 @@ async def report(
 
 def of_their_own(communities: Sequence[Community]) -> list[Community]:
     """Those of several entities that differ from the community above."""
-    members = {community.id: community.members for community in communities}
-    return [
-        community
-        for community in communities
-        if len(community.members) > 1 and members.get(community.parent or "") != community.members
-    ]
+    several = [community for community in communities if len(community.members) > 1]
+    members = {community.id: community.members for community in several}
+    return [community for community in several if members.get(community.parent or "") != community.members]
 
 
 def _finish(community: Community, written: ReportWritten, context: ReportContext, inputs: str) -> Report:

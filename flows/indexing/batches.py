@@ -124,7 +124,7 @@ def replace_letters(
 
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
-EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 256, 512
+EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 2048, 512
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:

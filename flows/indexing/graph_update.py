@@ -128,10 +128,10 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
 
 def _with_report(
     communities: Sequence[Community], reports: Sequence[Report]
-) -> dict[str, tuple[Community, Report | None]]:
-    """By the community's id."""
+) -> dict[str, tuple[str | None, Report | None]]:
+    """What may differ between two communities of one id, which names level and members: the parent and the report."""
     reported = {report.community: report for report in reports}
-    return {community.id: (community, reported.get(community.id)) for community in communities}
+    return {community.id: (community.parent, reported.get(community.id)) for community in communities}
 
 
 def _evidence_of(staging: Staging, entities: set[str], reports: Sequence[Report]) -> ReportEvidence:
