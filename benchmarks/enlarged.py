@@ -1,13 +1,13 @@
 """A corpus of any size from published passages: the real ones first, then the same with other names.
 
 Beyond the supply a passage is a real one in which every name is replaced by a drawn one, so that names go on as they
-began: how many are new, how often the known ones return, and of which words new ones are made. Names of one to four
-words are drawn apart. The next draw is new with the probability that the growth of the real ones gives (distinct names
-~ mentions^β, Heaps; β by least squares over the last three quarters of the real mentions), else it is a known one in proportion to how often it
-was named, less β (the two-parameter Chinese restaurant, Pitman and Yor 1997). A new name is put together of words that
-are drawn the same way from the words of names; a new word is the head of one and the tail of another. The subject of a
-passage is one that no other passage has. Sentences keep all other words, so that beyond the supply the vocabulary
-outside of names does not grow.
+began: how many are new, how often the known ones return, and of which words new ones are made. Names of one, two, three
+and more words are drawn apart. The next draw is new with the probability that the growth of the real ones gives
+(distinct names ~ mentions^β, Heaps; β by least squares over the last three quarters of the real mentions), else it is a
+known one in proportion to how often it was named, less β (the two-parameter Chinese restaurant, Pitman and Yor 1997). A
+new name is put together of words that are drawn the same way from the words of names; a new word is the head of one and
+the tail of another. The subject of a passage is one that no other passage has. Sentences keep all other words, so that
+beyond the supply the vocabulary outside of names does not grow.
 """
 
 import random
@@ -50,8 +50,7 @@ def enlarged(data: Path, count: int) -> tuple[list[Row], dict[str, dict[str, Cel
     spread.fit()
     steps = {count, *(size for size in (len(real) * 2, len(real) * 4) if size < count)}
     while len(rows) < count:
-        title, text, found = rng.choice(real)
-        title, text, drawn = spread.renamed(title, text, found, rng)
+        title, text = spread.renamed(*rng.choice(real), rng)
         rows.append({"id": str(len(rows)), "title": title, "text": text})
         if len(rows) in steps:
             statistics[f"{len(rows):,}, {len(rows) - len(real):,} of them made"] = spread.statistics(len(rows))
@@ -118,9 +117,7 @@ class _Spread:
         for drawn in (*self.names.values(), *self.words.values()):
             drawn.fit()
 
-    def renamed(
-        self, title: str, text: str, found: Sequence[str], rng: random.Random
-    ) -> tuple[str, str, list[str]]:
+    def renamed(self, title: str, text: str, found: Sequence[str], rng: random.Random) -> tuple[str, str]:
         """Title and text with other names, the longest replaced first; a word of a name alone becomes the word that
         stands in its place in the new one."""
         bare, bracket, rest = title.partition(" (")
@@ -131,10 +128,9 @@ class _Spread:
                 new[name] = self._named(name, rng)
                 parts = {**dict(_parts(name, new[name])), **parts}
         new = parts | new
-        drawn = [new[name] for name in found]
-        self.add(new[bare], drawn)
+        self.add(new[bare], [new[name] for name in found])
         pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(new, key=len, reverse=True)))})(?!\w)")
-        return f"{new[bare]}{bracket}{rest}", pattern.sub(lambda match: new[match.group()], text), drawn
+        return f"{new[bare]}{bracket}{rest}", pattern.sub(lambda match: new[match.group()], text)
 
     def _named(self, old: str, rng: random.Random, subject: bool = False) -> str:
         drawn = self.names[_class_of(old)]

@@ -56,7 +56,8 @@ class StepCosts:
     def __call__(self, name: str, begins: bool) -> None:
         self._running[name] += 1 if begins else -1
         if name in SIDE_BY_SIDE:
-            self._begin("extract and embed" if any(self._running[one] for one in SIDE_BY_SIDE) else "store, vector index")
+            going = any(self._running[one] for one in SIDE_BY_SIDE)
+            self._begin("extract and embed" if going else "store, vector index")
         elif begins:
             self._begin(name)
 
@@ -140,7 +141,8 @@ def _index_cost(job: Job) -> Table:
         peak_memory()
         cpu, wall, costs = cpu_seconds(), time.monotonic(), StepCosts()
         with watched(costs):
-            report = asyncio.run(index_run([corpus], IndexOptions(), open_runtime(load_settings({"workspace": workspace}))))
+            runtime = open_runtime(load_settings({"workspace": workspace}))
+            report = asyncio.run(index_run([corpus], IndexOptions(), runtime))
         costs.end()
     whole: dict[str, Cell] = {"CPU s": cpu_seconds() - cpu, "wall s": time.monotonic() - wall}
     whole["peak MB"] = max(float(cost["peak MB"] or 0) for cost in costs.costs.values())
@@ -223,15 +225,14 @@ def plotted(steps: Mapping[int, Mapping[str, float]]) -> str:
     def y(value: float) -> float:
         return _HEIGHT - _BOTTOM - (math.log10(value) - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12">']
-    parts.append(f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>')
+    box = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12"'
+    parts = [f"<svg {box}>", f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>']
     for power in range(low, high + 1):
         at = y(10**power)
         parts.append(f'<path d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}" stroke="#ddd"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>')
-    for size in sizes:
-        parts.append(f'<text x="{x(size):.1f}" y="{_HEIGHT - 18}" text-anchor="middle">{size:,}</text>')
-    ends = sorted(((y(steps[sizes[-1]][name]), name) for name in names if steps[sizes[-1]][name] > 0))
+    parts += [f'<text x="{x(n):.1f}" y="{_HEIGHT - 18}" text-anchor="middle">{n:,}</text>' for n in sizes]
+    ends = sorted((y(steps[sizes[-1]][name]), name) for name in names if steps[sizes[-1]][name] > 0)
     label = 0.0
     for place, (end, name) in enumerate(ends):
         colour, label = _COLOURS[place % len(_COLOURS)], max(end, label + 15)

@@ -44,13 +44,16 @@ async def extract_chunks(
 ) -> set[str]:
     """Extract the chunks that no earlier run has, batch by batch; the documents of those that have extractions now."""
     author = runtime.authors["extract"]
-    inputs = {part.id: extraction_inputs(part, author) for part in chunks}
     stored = {} if changes.full else staging.extractions.inputs()
     anew = {document.id for document in changes.plan.put}
+    # What no document brings anew is extracted as it would be now: another author is another fingerprint, and that
+    # brings all.
+    inputs = {p.id: extraction_inputs(p, author) for p in chunks if p.document in anew or p.id not in stored}
     todo = [
         part
         for part in chunks
-        if stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew)
+        if part.id in inputs
+        and (stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew))
     ]
     documents = {part.document for part in todo}
     earlier = {letter.item for letter in changes.letters if letter.step == "extract"}

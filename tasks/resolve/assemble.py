@@ -6,7 +6,7 @@ they come back.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum
@@ -83,22 +83,26 @@ def _leaving(edit: Edit, places: set[Place]) -> set[Place]:
 
 # --- records -------------------------------------------------------------------------------------------------------
 
-# The entity that a name means in a document.
-EntityOf = Callable[[str, str], str]
 
-
-def claims_of(extractions: Sequence[Extraction], documents: Mapping[str, str], entity: EntityOf) -> tuple[Claim, ...]:
-    """The claims by id; what two overlapping chunks claim of the same words is one. `documents`: by chunk.
+def claims_of(
+    extractions: Sequence[Extraction],
+    documents: Mapping[str, str],
+    keys: Mapping[Place, str],
+    wanted: Collection[str] | None,
+) -> tuple[Claim, ...]:
+    """The claims about the wanted groups (None: all) by id; what two overlapping chunks claim of the same words is one.
+    `documents`: by chunk.
 
     An object that turns out to be the subject is none.
     """
     claims: dict[str, Claim] = {}
     for extraction in extractions:
+        document = documents[extraction.chunk]
         for mention in extraction.claims:
-            document = documents[extraction.chunk]
-            subject = entity(document, mention.subject)
-            other = entity(document, mention.object) if mention.object else None
-            other = None if other == subject else other
+            group, of = (keys[document, name_key(name)] if name else None for name in (mention.subject, mention.object))
+            if group is None or not (wanted is None or group in wanted or of in wanted):
+                continue
+            subject, other = entity_id(group), None if of in (None, group) else entity_id(of)
             words = (mention.kind, mention.status, mention.since or "", mention.until or "", mention.description)
             place = (document, str(mention.start), str(mention.end))
             name = content_id("clm", subject, other or "", *words, *place)
@@ -164,10 +168,6 @@ def assemble(
         triple: _relation(triple, group, strengths[triple] / heaviest, ids) for triple, group in statements.items()
     }
     entities = [_entity(ids[key], of, degree[key], given.get(key, {})) for key, of in mentions.items()]
-    entity_ids = {ids[group] for group in mentions}
-    claims = claims_of(
-        extractions, documents, lambda document, name: entity_id(resolved.keys[document, name_key(name)])
-    )
     return ResolvedGraph(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
         aliases=_aliases(mentions, ids, entities, resolved, documents),
@@ -182,7 +182,7 @@ def assemble(
                 for statement in of
             }
         ),
-        claims=tuple(claim for claim in claims if claim.subject in entity_ids or claim.object in entity_ids),
+        claims=claims_of(extractions, documents, resolved.keys, wanted),
         evidence={ids[key]: _stated(of, documents) for key, of in mentions.items()},
         statements={
             relations[triple].id: stated
