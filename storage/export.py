@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import JsonValue
@@ -28,11 +29,11 @@ def export(generation: "OpenGeneration") -> Export:
         "claim_mentions": [c._asdict() for e in extractions for c in e.claims],
         "entities": [e.model_dump(mode="json") for e in graph.entities()],
         "aliases": [a.model_dump(mode="json") for a in graph.aliases()],
-        "entity_occurrences": [o.model_dump(mode="json") for o in graph.occurrences("entity")],
+        "entity_occurrences": [o._asdict() for o in graph.occurrences("entity")],
         "relations": [r.model_dump(mode="json") for r in graph.relations()],
-        "relation_occurrences": [o.model_dump(mode="json") for o in graph.occurrences("relation")],
+        "relation_occurrences": [o._asdict() for o in graph.occurrences("relation")],
         "claims": [c.model_dump(mode="json") for c in graph.claims()],
-        "communities": [c.model_dump(mode="json") for c in communities.communities()],
+        "communities": [asdict(c) | {"members": list(c.members)} for c in communities.communities()],
         "reports": [r.model_dump(mode="json") for r in communities.reports()],
     }
     return {kind: sorted(rows, key=_text) for kind, rows in rows_by_kind.items()}

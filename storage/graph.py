@@ -8,7 +8,7 @@ SQL; what is compared travels in as columns, and nothing of a question becomes S
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, selection, sparse_counts
 from storage.errors import NotFound
@@ -77,7 +77,8 @@ class GraphStore(Store):
     def occurrences(self, kind: OccurrenceKind, items: Collection[str] | None = None) -> list[Occurrence]:
         """By item, chunk and start."""
         order = "item, chunk, start_at, end_at"
-        return self._db.select(Occurrence, f"{kind}_occurrences", order, selection("item", items))
+        rows = self._db.tuples(Occurrence._fields, f"{kind}_occurrences", order, selection("item", items))
+        return [Occurrence._make(row) for row in rows]
 
     def entity_chunk_pairs(self) -> SparseCounts:
         """How often each entity (by id) stands in each chunk (by document and ordinal)."""
@@ -101,7 +102,9 @@ class GraphStore(Store):
             ):
                 self._db.delete(table, column, ids)
                 if records:
-                    fields = tuple(name for name in type(records[0]).model_fields if name != "weight")
+                    first = records[0]
+                    names = first._fields if isinstance(first, Occurrence) else type(first).model_fields
+                    fields = tuple(name for name in names if name != "weight")
                     more = {"strength": strengths} if table == "edges" else None
                     self._db.insert_records(table, records, fields, more)
 
@@ -188,7 +191,9 @@ class CommunityStore(Store):
         ]
 
     def _communities(self, where: Selection) -> list[Community]:
-        return self._db.select(Community, "communities", "level, id", where)
+        rows = self._db.tuples(("id", "level", "parent", "members"), "communities", "level, id", where)
+        typed = cast("list[tuple[str, int, str | None, list[str]]]", rows)
+        return [Community(name, level, parent, tuple(members)) for name, level, parent, members in typed]
 
     def replace_communities(
         self, communities: Sequence[Community], reports: Sequence[Report], earlier: Collection[str] | None = None

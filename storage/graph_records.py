@@ -1,5 +1,6 @@
 """Records of the graph: what extraction finds in a chunk; entities, relations, claims, communities and reports."""
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from storage.records import Record
@@ -123,7 +124,7 @@ class Claim(Record):
     end: int
 
 
-class Occurrence(Record):
+class Occurrence(NamedTuple):
     """Where an entity or a relation (`item`) stands in the text."""
 
     item: str
@@ -132,8 +133,12 @@ class Occurrence(Record):
     end: int
 
 
-class Community(Record):
-    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0."""
+@dataclass(frozen=True, slots=True)
+class Community:
+    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0.
+
+    No record of pydantic: there are several times as many as entities, and a run holds those of two generations.
+    """
 
     id: str
     level: int

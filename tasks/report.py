@@ -37,7 +37,8 @@ Progress = Callable[[int, int], object]
 # --- what a report is written from -----------------------------------------------------------------------------------
 
 
-class ReportEvidence(Record):
+@dataclass(frozen=True)
+class ReportEvidence:
     """What reports are written from; `reports` are those that stand, and stand in for sub-communities."""
 
     entities: tuple[Entity, ...]

@@ -3,6 +3,7 @@
 GraphRAG 3 pays for further rounds on claims and throws their answers away; ours are read, merged and kept.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,7 @@ def context(limit: int = 1000, members: str = "abc") -> ReportContext:
         )
         for one, description in (("b", "B had to pay."), ("c", CLAIMED["c"]))
     )  # fmt: skip
-    evidence = evidence.model_copy(update={"claims": claims, "chunks": (chunk.model_copy(update={"text": text}),)})
+    evidence = replace(evidence, claims=claims, chunks=(chunk.model_copy(update={"text": text}),))
     community = Community(id="com", level=0, parent=None, members=tuple(members))
     return ReportContextBuilder(evidence, [community], limit).context(community, "m")
 

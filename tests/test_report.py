@@ -1,5 +1,6 @@
 """Community reports: what they are written from, cited, written once, and which of them stand after a change."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -86,10 +87,8 @@ async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it
 async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() -> None:
     evidence = LARGER
     first = evidence.relations[0].model_copy(update={"description": "Reyd, taught by Korb, made the bridge."})
-    again = evidence.places[1].model_copy(update={"item": first.id})
-    evidence = evidence.model_copy(
-        update={"relations": (first, *evidence.relations[1:]), "places": (*evidence.places, again)}
-    )
+    again = evidence.places[1]._replace(item=first.id)
+    evidence = replace(evidence, relations=(first, *evidence.relations[1:]), places=(*evidence.places, again))
     context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
     (places,) = [places for given, places in zip(context.given, context.places, strict=True)
                  if given.text == first.description]  # fmt: skip
@@ -183,9 +182,7 @@ async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> N
         one.model_copy(update={"description": "c0 knows c1 no more."}) if one.source == "c0" else one
         for one in evidence.relations
     )
-    second = await report(
-        [ALL_GROUPS, *PARTS], evidence.model_copy(update={"relations": changed}), writer, {}, limit=300
-    )
+    second = await report([ALL_GROUPS, *PARTS], replace(evidence, relations=changed), writer, {}, limit=300)
     before, after = ({one.community: one.inputs for one in made.reports} for made in (first, second))
     assert {name for name in before if before[name] != after[name]} == {"whole", "c"}
 
@@ -219,7 +216,7 @@ def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_
     "changed",
     [
         {"lost": {"e03"}},
-        {"after": AFTER.model_copy(update={"members": AFTER.members[1:]})},
+        {"after": replace(AFTER, members=AFTER.members[1:])},
         {"touched": {"new", "e01", "e02"}},
         {"limit": 0.0},
         {"report": REPORT.model_copy(update={"inputs": ""})},

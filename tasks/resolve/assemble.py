@@ -222,11 +222,7 @@ def _stated(group: Sequence[Mention] | Sequence[RelationMention], documents: Map
 
 
 def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrence, ...]:
-    # All of them stand in mentions, which are valid.
-    return tuple(
-        Occurrence.model_construct(item=item, chunk=chunk, start=start, end=end)
-        for item, chunk, start, end in sorted(places)
-    )
+    return tuple(map(Occurrence._make, sorted(places)))
 
 
 def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given) -> Entity:
@@ -262,7 +258,7 @@ def _aliases(
     return tuple(sorted(aliases, key=lambda alias: (alias.entity, alias.name)))
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=1_000_000)
 def predicate_key(predicate: str) -> str:
     """The form under which predicates are compared: folded stems."""
     return " ".join(stem(word) for word in fold(predicate).replace("_", " ").replace("/", " ").split())

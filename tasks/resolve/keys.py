@@ -14,7 +14,7 @@ _NO_BRACKETS = str.maketrans("()（）", "[][]")
 Place = tuple[str, str]  # a document and the key of a name in it
 
 
-@lru_cache(maxsize=300_000)
+@lru_cache(maxsize=1_000_000)
 def name_key(name: str) -> str:
     """The key of a name; a bracketed qualifier counts ("mercury (planet)"), an honorific does not."""
     # A name without a letter or a figure is what is drawn, and its brackets qualify nothing.

@@ -9,6 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
@@ -115,7 +116,7 @@ async def _indexed(source: Path, workspace: Path, full: bool = False, **settings
 
 def _hierarchy(found: Export) -> None:
     """Every level is a partition of all entities, and every report has its community and its places."""
-    communities = [Community.model_validate(row) for row in found["communities"]]
+    communities = TypeAdapter(list[Community]).validate_python(found["communities"])
     check([Entity.model_validate(row) for row in found["entities"]], communities, SMALL)
     documents = {row["id"]: str(row["text"]) for row in found["documents"]}
     for report in found["reports"]:
