@@ -228,19 +228,25 @@ def quality(communities: Sequence[Community], relations: Edges, algorithm: str =
     coarsest = [community.members for community in communities if community.level == 0]
     if not relations or not coarsest:
         return None
-    graph = _undirected([member for members in coarsest for member in members], relations)
-    groups = np.repeat(np.arange(len(coarsest)), [len(members) for members in coarsest])
-    weights, ends = np.array(graph.es["weight"]), groups[np.array(graph.get_edgelist())]
-    inside = ends[:, 0] == ends[:, 1]
-    leaving = np.bincount(ends[~inside].ravel(), minlength=len(coarsest))
-    volumes = leaving + 2 * np.bincount(ends[inside, 0], minlength=len(coarsest))
+    group = {member: place for place, members in enumerate(coarsest) for member in members}
+    number = {member: place for place, member in enumerate(group)}
+    ends = np.array([(number[relation.source], number[relation.target]) for relation in relations])
+    # Parallel and opposite relations add up; without any weight modularity has no meaning.
+    pairs, of = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
+    weights = np.maximum(np.bincount(of.ravel(), [relation.weight for relation in relations]), 1e-6)
+    sides = np.array(list(group.values()))[pairs]
+    inside = sides[:, 0] == sides[:, 1]
+    leaving = np.bincount(sides[~inside].ravel(), minlength=len(coarsest))
+    volumes = leaving + 2 * np.bincount(sides[inside, 0], minlength=len(coarsest))
+    strengths = np.bincount(sides.ravel(), np.repeat(weights, 2)) / (2 * weights.sum())
+    coverage = float(weights[inside].sum() / weights.sum())
     return CommunityQuality(
         algorithm=algorithm,
         levels=communities[-1].level + 1,
         coarsest=sum(len(members) > 1 for members in coarsest),
-        modularity=round(float(graph.modularity(groups.tolist(), weights="weight")), 4),
+        modularity=round(coverage - float(np.square(strengths).sum()), 4),
         conductance=round(float(np.mean(leaving[volumes > 0] / volumes[volumes > 0])), 4),
-        coverage=round(float(weights[inside].sum() / weights.sum()), 4),
+        coverage=round(coverage, 4),
     )
 
 
@@ -260,22 +266,29 @@ class Hierarchy(Record):
 def follow(earlier: Sequence[Community], entities: Collection[str], relations: Edges, max_size: int) -> Hierarchy:
     """The earlier hierarchy, which is not empty, with the entities (ids) that there are now.
 
-    Those that had nobody and have relations now are placed like new ones.
+    Those that had nobody and have relations now are placed like new ones. Coarsest communities that nobody leaves and
+    nobody can join stay as they are, with all below them.
     """
-    beside: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    present, related = set(entities), {end for relation in relations for end in (relation.source, relation.target)}
+    home = {member: root.id for root in earlier if root.level == 0 for member in root.members}
+    alone = {root.members[0] for root in earlier if root.level == 0 and len(root.members) == 1} & related
+    leaving = (home.keys() - present) | alone
+    waiting = sorted(present - (home.keys() - leaving))
+    beside: dict[str, dict[str, float]] = {entity: defaultdict(float) for entity in waiting}
     for relation in relations:
         for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
-            beside[end][other] += max(relation.weight, 1e-6)
-    present = set(entities)
+            if end in beside:
+                beside[end][other] += max(relation.weight, 1e-6)
+    changing = {home[end] for end in leaving.union(*beside.values()) if end in home}
     levels = max(community.level for community in earlier) + 1
+    same, followed = list[Community](), list[Community]()
+    for community in earlier:
+        (followed if home[community.members[0]] in changing else same).append(community)
     placed: dict[str, _Path] = defaultdict(tuple)
-    for community in sorted(earlier, key=lambda community: community.level):
-        alone = len(community.members) == 1 and community.members[0] in beside
-        for member in present.intersection(() if alone and community.level == 0 else community.members):
-            if len(placed[member]) == community.level:
+    for community in sorted(followed, key=lambda community: community.level):
+        for member in community.members:
+            if member in present and member not in alone and len(placed[member]) == community.level:
                 placed[member] += (community.id,)
-    placed = {member: path for member, path in placed.items() if path}
-    waiting = sorted(present - placed.keys())
     while waiting:
         tied = {
             entity: [(placed[other], w) for other, w in beside[entity].items() if other in placed] for entity in waiting
@@ -286,7 +299,11 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
             joining = {entity: (entity,) * levels for entity in founders}
         placed |= joining
         waiting = [entity for entity in waiting if entity not in joining]
-    return _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in earlier})
+    new = _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in followed})
+    return Hierarchy(
+        communities=tuple(sorted([*same, *new.communities], key=_order)),
+        was={community.id: community.id for community in same} | new.was,
+    )
 
 
 def _heaviest(ties: Sequence[tuple[_Path, float]], levels: int) -> _Path:
@@ -329,9 +346,13 @@ def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
             id=community_id(level, members), level=level, parent=parent, members=tuple(members)
         )  # fmt: skip
     return Hierarchy(
-        communities=tuple(sorted(communities.values(), key=lambda community: (community.level, community.id))),
+        communities=tuple(sorted(communities.values(), key=_order)),
         was={community.id: path[-1] for path, community in communities.items() if path[-1] in earlier},
     )
+
+
+def _order(community: Community) -> tuple[int, str]:
+    return community.level, community.id
 
 
 @step("detect-communities")
