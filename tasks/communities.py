@@ -302,7 +302,7 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
     new = _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in followed})
     return Hierarchy(
         communities=tuple(sorted([*same, *new.communities], key=_order)),
-        was={community.id: community.id for community in same} | new.was,
+        was={**{community.id: community.id for community in same}, **new.was},
     )
 
 
