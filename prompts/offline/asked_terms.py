@@ -68,8 +68,8 @@ _HOW_MANY = re.compile(r"\bhow (?:many|much)\b", re.I)
 _MARKER = re.compile(r"^\W*\d+[.)、]")  # of a list item, which is no figure
 _COUNTED = re.compile(r"\bhow many\W+([^?.,;:()]{1,80})", re.I)
 _COUNTED_HAN = re.compile(r"多少|几")
-# Words between a figure and what is counted, and signs between them in Chinese, where the figure may follow.
-WORDS_BETWEEN, SIGNS_BETWEEN = 3, 8
+# Words between a figure and what is counted, words up to a figure after it, and signs between them in Chinese.
+WORDS_BETWEEN, WORDS_AFTER, SIGNS_BETWEEN = 3, 2, 8
 _ASKING_HAN = re.compile(
     r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
 )
@@ -182,16 +182,16 @@ def _counted_han(question: str) -> str:
 
 
 def counts(noun: str, text: str) -> bool:
-    """Whether a figure stands just before a noun ("37 small boats"), after it ("boats: 37"), or in a row with it."""
+    """Whether a figure stands just before a noun ("37 small boats"), after it ("the boats are 37"), or in its row."""
     cells = text.split("|")
-    if len(cells) > 2 and any(amount_of(cell) for cell in cells):
+    if len(cells) > 2 and any(amount_of(cell.strip("` *")) for cell in cells):
         return noun in map(stem, WORD.findall(text.lower()))
     words = [(match.start(), stem(match[0].lower())) for match in re.finditer(WORD, text)]
     figures = [match.start() for match in re.finditer(FIGURE, text, re.I)]
     for place, (start, word) in enumerate(words):
         first = words[max(0, place - WORDS_BETWEEN - 1)][0]
-        after = words[place + 1][0] if place + 1 < len(words) else start
-        if word == noun and any(first <= figure < start or figure == after for figure in figures):
+        last = words[min(place + WORDS_AFTER, len(words) - 1)][0]
+        if word == noun and any(first <= figure <= last for figure in figures):
             return True
     return False
 
