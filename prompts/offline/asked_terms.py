@@ -188,7 +188,7 @@ def counts(noun: str, text: str) -> bool:
         return noun in map(stem, WORD.findall(text.lower()))
     words = [(match.start(), stem(match[0].lower())) for match in re.finditer(WORD, text)]
     figures = [match.start() for match in re.finditer(FIGURE, text, re.I)]
-    for place, (start, word) in enumerate(words):
+    for place, (_, word) in enumerate(words):
         first = words[max(0, place - WORDS_BETWEEN - 1)][0]
         last = words[min(place + WORDS_AFTER, len(words) - 1)][0]
         if word == noun and any(first <= figure <= last for figure in figures):
