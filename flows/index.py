@@ -100,7 +100,7 @@ async def derive(
     """
     before = resolved_before(staging, documents)
     graph = await dedupe_mentions(chunks, before, staging, runtime)
-    await summarize_graph(graph, staging, runtime)
+    graph = await summarize_graph(graph, staging, runtime)
     communities = await find_communities(graph, staging, runtime)
     await report_communities(graph, communities, staging, runtime)
     store_resolution(staging, graph, before)

@@ -57,9 +57,10 @@ async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Stag
     return graph
 
 
-async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> None:
+async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> ResolvedGraph:
     """Describe the graph, or what a change touches of it, and put it in place of what was there. What models have
-    written of the same statements stays."""
+    written of the same statements stays. Gives the graph without its rows, which are stored: nobody after it holds
+    them in memory."""
     touched, settings, stored = graph.touched, runtime.settings, staging.graph
     anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
@@ -69,7 +70,7 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     if touched is None:
         await in_thread(stored.replace_graph, rows)
         staging.resolutions.replace_described(None, described.inputs)
-        return
+        return graph.without_rows()
     before = stored.relations_at(touched)
     relations = {relation.id for relation in before}
     stored.replace_graph(rows, touched)
@@ -78,6 +79,7 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     staging.resolutions.replace_described(
         {*touched, *relations, *(relation.id for relation in rows.relations)}, described.inputs
     )
+    return graph.without_rows()
 
 
 async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> Hierarchy:

@@ -140,6 +140,11 @@ class ResolvedGraph(GraphRows):
     places: Mapping[Place, Went] = field(default_factory=dict)
     decisions: Mapping[str, Verdict] = field(default_factory=dict)
 
+    def without_rows(self) -> "ResolvedGraph":
+        """What the steps after it need of a graph whose rows are stored."""
+        kept = ("touched", "lost", "size", "places", "decisions")
+        return ResolvedGraph(**{name: getattr(self, name) for name in kept})
+
 
 def entity_id(group: str) -> str:
     """The id of the entity that a group of names becomes."""
