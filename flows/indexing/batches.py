@@ -46,9 +46,11 @@ async def extract_chunks(
     author = runtime.authors["extract"]
     stored = {} if changes.full else staging.extractions.inputs()
     anew = {document.id for document in changes.plan.put}
-    # What no document brings anew is extracted as it would be now: another author is another fingerprint, and that
-    # brings all.
-    inputs = {p.id: extraction_inputs(p, author) for p in chunks if p.document in anew or p.id not in stored}
+    earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
+    # What no document brings anew, and did not fail, is extracted as it would be now: another author is another
+    # fingerprint, and that brings all.
+    asked = (part for part in chunks if part.document in anew or part.id in earlier or part.id not in stored)
+    inputs = {part.id: extraction_inputs(part, author) for part in asked}
     todo = [
         part
         for part in chunks
@@ -56,7 +58,6 @@ async def extract_chunks(
         and (stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew))
     ]
     documents = {part.document for part in todo}
-    earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
     failed = await extract_all(Work(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")

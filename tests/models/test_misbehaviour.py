@@ -142,6 +142,16 @@ async def test_one_passage_that_never_succeeds_is_a_dead_letter(
     assert place.server.stats()["steps"]["extract"]["calls"] == 1
 
 
+async def test_a_passage_that_another_model_fails_on_is_tried_again(place: Place, source: Path) -> None:
+    await place.index(source)
+    place.server.misbehave({"step": "extract", "text": "1903", "kind": "refusal"})
+    assert (await place.index(source, lm="openai/other")).dead_letters == 1
+    place.server.misbehave()
+    place.server.reset()
+    again = await place.index(source, lm="openai/other")
+    assert (again.dead_letters, place.server.stats()["steps"]["extract"]["calls"]) == (0, 1)
+
+
 async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and_no_thin_graph(
     place: Place, tmp_path: Path
 ) -> None:
