@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from prompts.engine.calls import rough_tokens
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Effort
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
@@ -22,7 +22,7 @@ from storage.graph_records import Finding, Report
 from storage.records import Chunk, Document
 from tasks.read_reports.near import CommunityChunkIndex
 from tasks.sources import pool_of
-from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
+from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 T = TypeVar("T")
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes

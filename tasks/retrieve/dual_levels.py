@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from prompts.engine.calls import first_fitting
 from prompts.engine.embedders import Embedder
 from prompts.structures import markdown_table
 from prompts.text.thesaurus import concept_terms
@@ -29,7 +30,7 @@ from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
 from tasks.sources import Source, number_of, source_of
-from tasks.step import BRIEF, first_fitting, step
+from tasks.step import BRIEF, step
 
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
