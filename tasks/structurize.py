@@ -14,6 +14,7 @@ from prompts.structures import as_written, rendered
 from prompts.structurize import NOT_FOUND, Built, Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
+from storage.records import by_key
 from tasks.answer import Note
 from tasks.sources import Lazily, Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, portions, step
@@ -73,10 +74,7 @@ def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]
 
 
 def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
-    by_document: dict[str, list[Evidence]] = {}
-    for piece in pool:
-        by_document.setdefault(piece.document, []).append(piece)
-    return by_document
+    return by_key((piece.document, piece) for piece in pool)
 
 
 async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:
