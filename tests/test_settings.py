@@ -52,12 +52,6 @@ def test_a_wrong_value_is_named_with_what_would_be_right(environ: dict[str, str]
         load_settings({}, environ)
 
 
-@pytest.mark.parametrize("text", ["chunk_tokens = ", "chunk_size = 9", '[roles.extrakt]\nmodel = "m"'])
-def test_a_wrong_file_is_an_error(tmp_path: Path, text: str) -> None:
-    with pytest.raises(SettingsError):
-        load_settings({}, settings_file(tmp_path, text))
-
-
 def test_keys_are_never_shown(tmp_path: Path) -> None:
     environ = {"TRELLIS_LM": "openai/m", "TRELLIS_LM_API_KEY": "made-up-secret"}
     found = load_settings({}, environ)
