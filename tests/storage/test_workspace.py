@@ -79,7 +79,9 @@ def test_only_unread_old_generations_are_removed(root: Path) -> None:
         assert [i.number for i in workspace.generations()] == [1, 3, 4]
         assert workspace.clean() == []
         assert held.documents.ids() == ["a"]
+    (root / "staging" / "left").write_bytes(b"x" * 5_000)
     assert workspace.clean() == [1]
+    assert list((root / "staging").iterdir()) == []
     with pytest.raises(UnknownGeneration, match="Kept: 3, 4"):
         workspace.read(1)
     with pytest.raises(StorageError, match="at least one"):
