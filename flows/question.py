@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from flows.modes.registry import AUTO, SEARCH, call_with, check_mode, find_mode
 from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
-from prompts.answer import AnswerStep
+from prompts.answer import AnswerStep, Direct
 from prompts.engine.embedders import Embedder, cosines
 from prompts.engine.models import Models
 from prompts.engine.rerankers import Reranker
@@ -40,7 +40,7 @@ from storage.answer_records import (
 )
 from storage.errors import NothingMatches, UsageError
 from storage.records import Chunk, Document, DocumentText
-from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
+from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer, answer_directly
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
 from tasks.memory import QuestionMemory, Recall
@@ -407,6 +407,17 @@ async def written(resources: Resources, result: ModeResult) -> Answered:
     options = resources.answering
     writer = result.writer(resources.models, resources.question.options.on_text, options.language)
     return await answer(resources.question.wording, result.context, writer, options, result.stated)
+
+
+async def answered_alone(resources: Resources, response: Response) -> Response:
+    """The response, or where nothing at all was found and the settings let it, what the model knows (ERM4)."""
+    found = response.result.context
+    alone = resources.search.session.runtime.settings.answer_alone and resources.writes
+    if not alone or response.answered.fallback != "abstained" or found.sources or found.notes:
+        return response
+    stated = await answer_directly(resources.question.text, Direct(resources.models))
+    result = replace(response.result, stated=stated)
+    return replace(response, result=result, answered=await written(resources, result))
 
 
 async def part_answer(resources: Resources, part: str) -> PartAnswer:
