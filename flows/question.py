@@ -52,8 +52,6 @@ from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 from tasks.sources import Source, merged, packed, source_of
 
-# Of very short passages no more are read than this, however many fit.
-MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
 PART_PASSAGES = 8
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
@@ -361,8 +359,7 @@ def _depth(k: int, models: Models, session: Session) -> int:
     """
     if models.is_offline("answer"):
         return max(k, EXCERPT_PASSAGES)
-    fit = math.ceil(models.policy.limits.answer / max(session.passage_tokens, 1.0))
-    return max(k, min(fit, MOST_PASSAGES))
+    return max(k, math.ceil(models.policy.limits.answer / max(session.passage_tokens, 1.0)))
 
 
 # --- what comes of it ------------------------------------------------------------------------------------------------
