@@ -50,10 +50,12 @@ _LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*+(?:\|\s*+)?$")
 # piece may take so many, that around another one so many; in running text, which is quoted by sentences.
 MOST, ROOM, BEST, OTHERS, SENTENCES = 3, 1300, 700, 300, 700
 SHORT = 200  # characters: of a longer piece the best stretch is marked
-SUPPORTED = 0.63  # the share of the question's weight that a supported answer holds in one piece
-OPEN = frozenset(
-    {"list", "steps", "way", "reason", "yes or no"}
-)  # what no excerpt shows by holding the question's words
+# The share of the question's weight that a supported answer holds in one piece; its least cosine with the question, and
+# both together, where it has one; the share where it has none; the share in Chinese.
+SUPPORTED, SUPPORTED_NEAR, SUPPORTED_BOTH, SUPPORTED_UNREAD, SUPPORTED_HAN = 0.6, 0.4, 1.4, 0.8, 0.63
+# What no excerpt shows by holding most of the question's words; the least share and cosine together that show it.
+OPEN = frozenset({"list", "steps", "way", "reason", "yes or no"})
+SUPPORTED_OPEN = 1.65
 # The least of a question's weight in one piece, and in one passage: of a short one in Latin script that names something
 # (all else it says is what is asked of it), and of another. Of a Chinese one the least in one piece, by what is rare
 # in Chinese: people ask in ordinary words of their own. Least of all where it names in Latin letters what is known.
@@ -184,7 +186,7 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
             opening = piece.passage.text[piece.unit.start : piece.unit.start + OPENING]
             sections.setdefault(_section(piece), f"{_heading(piece)}: {opening}"[:OPENING])
     best = pieces[: COMPARED - len(sections)]
-    own = [f"{_heading(piece)}: {_text(piece)}"[:READ] for piece in best]
+    own = list(map(_as_read, best))
     cosines = similarity(question, [*sections.values(), *own])
     of_section = dict(zip(sections, cosines, strict=False))
     of_piece = {_place(piece): cosine for piece, cosine in zip(best, cosines[len(sections) :], strict=True)}
@@ -195,6 +197,11 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
         if compared := [cosine for cosine in found if cosine is not None]:
             read.append(replace(piece, meaning=MEANING * max(compared)))
     return sorted(read, key=lambda piece: -piece.worth(asked))
+
+
+def _as_read(piece: _Piece) -> str:
+    """A piece as it is compared with the question: under its heading."""
+    return f"{_heading(piece)}: {_text(piece)}"[:READ]
 
 
 def _section(piece: _Piece) -> tuple[int, str]:
@@ -237,7 +244,7 @@ def best_excerpts(
         return ExcerptAnswer((), "abstained", language.label)
     quotes = _chosen(asked, pieces)
     chosen = [piece for quote in quotes for piece in quote.pieces]
-    support: Support = "none" if any(supported(asked, piece) for piece in chosen) else "partial"
+    support: Support = "none" if any(supported(asked, piece, question, similarity) for piece in chosen) else "partial"
     fact = bool(asked.names) and asked.kind not in OPEN
 
     def comes_first(piece: _Piece) -> float:
@@ -303,23 +310,30 @@ def _part(word: str, text: str) -> float:
     return sum(pair in text for pair in pairs) / len(pairs) if pairs else 0.0
 
 
-def supported(asked: AskedTerms, piece: _Piece) -> bool:
-    """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind.
+def supported(asked: AskedTerms, piece: _Piece, question: str, similarity: Similarity | None) -> bool:
+    """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind;
+    and is near the question in meaning, where both can be read, the nearer the fewer of its terms it holds.
 
     Names are not told apart from words in Chinese: what the question opens with stands there as it is written.
 
-    Of a list, steps, a way, reasons and of yes or no nothing shows that they are what was asked for, and whole: never.
+    A list, steps, a way, reasons, yes or no are shown by nearly all of the question's words near in meaning alone. A
+    line of code states nothing.
     """
     held = piece.held | piece.above
     names = frozenset[str]().union(*asked.names, (term for term in asked.weights if asked.han and term.isascii()))
-    if asked.foreign or asked.weights.keys() <= names:
+    if asked.foreign or asked.weights.keys() <= names or piece.unit.kind == "code":
         return False  # what is asked is in no word that a text could hold: it is of another language, or names alone
+    share, is_open = asked.weigh(held), asked.kind in OPEN
     named = all(name <= held for name in asked.names) and asked.figures <= piece.held
-    enough = asked.weigh(held) >= SUPPORTED
+    if not named or share < SUPPORTED or (asked.kind and not is_open and not piece.fits):
+        return False
     if asked.han:
         text = _with_headings(piece)
-        named, enough = named and asked.topic in text, enough and _held_han(asked, text) >= SUPPORTED
-    return named and enough and asked.kind not in OPEN and (piece.fits or not asked.kind)
+        return not is_open and asked.topic in text and min(share, _held_han(asked, text)) >= SUPPORTED_HAN
+    cosine = similarity(question, [_as_read(piece)])[0] if similarity else 0.0
+    if not cosine:
+        return not is_open and share >= SUPPORTED_UNREAD
+    return cosine >= SUPPORTED_NEAR and share + cosine >= (SUPPORTED_OPEN if is_open else SUPPORTED_BOTH)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

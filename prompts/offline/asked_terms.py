@@ -8,14 +8,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from prompts.text.alike import alike
-from prompts.text.amounts import MONTH
+from prompts.text.amounts import MONTH, amount_of
 from prompts.text.languages import Language
 from prompts.text.names_zh import frequency, tagged
 from prompts.text.question import parse_question
-from prompts.text.words import HAN_RUN, WORD, fold, is_han, simplified, stem, terms
+from prompts.text.words import HAN_RUN, STOPWORDS, WORD, fold, is_han, simplified, stem, terms
 
 SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
 
@@ -26,12 +26,16 @@ COUNTED, SIGN, ACROSS = 6_000_000, 0.4, 3.0
 
 Rarity = Callable[[str], float]
 
+# A figure, in digits or in a word that says little else ("one" and 一 do).
+FIGURE = (
+    r"(?<![A-Za-z-])\d[\d,.]*|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
+    r"|[二两三四五六七八九十百千万亿]"
+)
 # What stands in a text where a question asks for it.
 _SHOWS = {
     kind: re.compile(pattern, re.I)
     for kind, pattern in {
-        "number": r"(?<![A-Za-z-])\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|half)\b"
-        r"|[一二两三四五六七八九十百千万]",
+        "number": rf"(?:{FIGURE})",
         "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b\W{{1,2}}\d|\d\W{{1,2}}{MONTH}\b|[年月日]",
         "reason": r"\b(?:because|since|due to|so that|therefore|reason|cause[sd]?|leads? to|weil|denn|car)\b"
         r"|因为|由于|因此|所以|导致|以便|为了",
@@ -46,7 +50,8 @@ _WHY = re.compile(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
 _HOW = re.compile(r"\bhow (?:do|does|did|is|are|was|were|can|could|should|would)\b|怎么|怎样|如何", re.I)
 _LIST = re.compile(
     r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
-    r"|\b(?:which|what)(?: [\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b|\binclude[ds]?\b|\blist\b"
+    r"|\b(?:which|what)(?: (?!do\b|does\b|did\b)[\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b"
+    r"|\binclude[ds]?\b|\blist\b"
     r"|哪些|哪[两三四五六七八几]|几[类种个]",
     re.I,
 )
@@ -58,14 +63,20 @@ _COLLOQUIAL = frozenset(
         "summarise summarize describe explain tell compare outline please".split(),
     )
 )
-# What asks in a Chinese question is no word of its content.
+# What asks is no word of a question's content. "How many" asks for a figure of the noun that ends what follows it.
+_HOW_MANY = re.compile(r"\bhow (?:many|much)\b", re.I)
+_MARKER = re.compile(r"^\W*\d+[.)、]")  # of a list item, which is no figure
+_COUNTED = re.compile(r"\bhow many\W+([^?.,;:()]{1,80})", re.I)
+_COUNTED_HAN = re.compile(r"多少|几")
+# Words between a figure and what is counted, words up to a figure after it, and signs between them in Chinese.
+WORDS_BETWEEN, WORDS_AFTER, SIGNS_BETWEEN = 3, 2, 8
 _ASKING_HAN = re.compile(
     r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
 )
 _NAME_TAGS = frozenset({"nr", "nrt", "ns", "nt", "nz"})  # of the Chinese segmenter
 _KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
 _KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
-_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+|[\u4e00-\u9fff]{2,}")
+_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,7 @@ class AskedTerms:
     words: Mapping[str, float] = field(default_factory=dict)
     foreign: bool = False
     topic: str = ""  # what a Chinese question opens with, up to its first verb or particle: what it is about
+    counted: str = ""  # what "how many" counts: the stem of a noun, or a Chinese word
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -97,9 +109,14 @@ class AskedTerms:
         """Whether what is asked for, a number or a date say, stands in a text."""
         if not self.kind:
             return False
-        if self.kind != "person":
-            return _SHOWS[self.kind].search(text) is not None
-        return any(not set(self.language.terms(name)) <= self.weights.keys() for name in _NAMED.findall(text))
+        if self.kind == "person":
+            names = [word for word, tag, _ in tagged(text) if tag[:2] == "nr"] if is_han(text) else []
+            names += _NAMED.findall(text)
+            return any(not set(self.language.terms(name)) <= self.weights.keys() for name in names)
+        text = _MARKER.sub("", text) if self.kind == "number" else text
+        if self.kind == "number" and self.counted:
+            return counts_han(self.counted, text) if self.han else counts(self.counted, text)
+        return _SHOWS[self.kind].search(text) is not None
 
     @property
     def han(self) -> bool:
@@ -110,7 +127,7 @@ class AskedTerms:
 def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
     """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
     unknown = rarity("\0")
-    content = _ASKING_HAN.sub(" ", question)
+    content = _HOW_MANY.sub(" ", _ASKING_HAN.sub(" ", question))
     within = _within_words(content)
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
@@ -144,7 +161,47 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         tuple(things),
         words,
         topic=_topic(content) if is_han(question) else "",
+        counted=_counted_han(question) if is_han(question) else _counted(question),
     )
+
+
+def _counted(question: str) -> str:
+    """What an English question counts: "how many *CPU ms* does": the stem of the last word before a plain one."""
+    match = _COUNTED.search(question)
+    words = dropwhile(STOPWORDS.__contains__, WORD.findall(match[1].lower()) if match else ())
+    return next((stem(word) for word in reversed(list(takewhile(lambda word: word not in STOPWORDS, words)))), "")
+
+
+def _counted_han(question: str) -> str:
+    """What a Chinese question counts: the last noun near after "多少" or "几", else the last of its words there."""
+    match = _COUNTED_HAN.search(question)
+    near = list(takewhile(lambda word: word[1][0] not in "xupy", tagged(question[match.end() :])[:3])) if match else []
+    nouns = [word for word, tag, _ in near if tag[0] == "n" or tag == "eng"]
+    words = sorted(nouns or [word for word, _, _ in near], key=lambda word: len(word) > 1)
+    return simplified(fold(words[-1])) if words else ""
+
+
+def counts(noun: str, text: str) -> bool:
+    """Whether a figure stands just before a noun ("37 small boats"), after it ("the boats are 37"), or in its row."""
+    cells = text.split("|")
+    if len(cells) > 2 and any(amount_of(cell.strip("` *")) for cell in cells):
+        return noun in map(stem, WORD.findall(text.lower()))
+    words = [(match.start(), stem(match[0].lower())) for match in re.finditer(WORD, text)]
+    figures = [match.start() for match in re.finditer(FIGURE, text, re.I)]
+    for place, (_, word) in enumerate(words):
+        first = words[max(0, place - WORDS_BETWEEN - 1)][0]
+        last = words[min(place + WORDS_AFTER, len(words) - 1)][0]
+        if word == noun and any(first <= figure <= last for figure in figures):
+            return True
+    return False
+
+
+def counts_han(noun: str, text: str) -> bool:
+    """Whether a figure stands just before or after a Chinese noun, in one clause with it."""
+    between = rf"[^，。；,;\n]{{0,{SIGNS_BETWEEN}}}"
+    noun = re.escape(noun)
+    pattern = rf"(?:{FIGURE}){between}{noun}|{noun}{between}(?:{FIGURE})"
+    return re.search(pattern, simplified(fold(text))) is not None
 
 
 def _kind_asked(question: str) -> str:

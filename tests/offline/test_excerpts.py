@@ -178,6 +178,17 @@ def test_of_a_long_sentence_the_best_stretch_is_marked() -> None:
         ("LightRAG比GraphRAG省在哪", "LightRAG和GraphRAG都用图。", "partial"),
         ("灯塔和华为有什么关系?", "灯塔的经费由船主分摊。", "abstained"),
         ("火山在哪一年爆发?", "渔船停靠在北码头。", "abstained"),
+        ("How many berths does Skerrow have?", "Skerrow has 37 small berths.", "none"),
+        ("How many berths does Skerrow have?", "Of Skerrow the berths are 37.", "none"),
+        ("How many berths does Skerrow have?", "| berths of Skerrow | `37` |", "none"),
+        ("How many berths does Skerrow have?", "Skerrow has berths, and a boat may stay 37 days.", "partial"),
+        ("How many berths does Skerrow have?", "2. Skerrow has berths.", "partial"),
+        ("How many berths does Skerrow have?", "At Skerrow one berths with care.", "partial"),
+        ("港口有几座灯塔?", "港口有三座灯塔。", "none"),
+        ("港口有几座灯塔?", "港口有灯塔，渔船停三天。", "partial"),
+        ("灯塔是谁设计的?", "灯塔由陈明设计。", "none"),
+        ("灯塔是谁设计的?", "灯塔的设计很特别。", "partial"),
+        ("Which port does Skerrow use?", "```\nskerrow --listen 9000 # use another port\n```", "partial"),
     ],
 )
 def test_support_says_how_much_of_the_question_stands_there(question: str, text: str, support: str) -> None:
@@ -290,6 +301,24 @@ def test_meaning_under_the_heading_decides_beside_the_words() -> None:
     assert not best("departure of the boat", None).startswith("Casting off")
     assert best("departure of the boat", similarity).startswith("Casting off")
     assert "Leaving: Casting off takes an hour." in read
+
+
+@pytest.mark.parametrize(
+    ("question", "cosine", "support"),
+    [
+        ("What is the default fee of the harbour?", 0.3, "partial"),
+        ("What is the default fee of the harbour?", 0.7, "none"),
+        ("What is the default fee of the harbour now that winter begins?", 0.5, "partial"),
+        ("Does the harbour have a default fee?", 0.5, "partial"),
+        ("Does the harbour have a default fee?", 0.7, "none"),
+    ],
+)
+def test_the_nearer_in_meaning_the_fewer_words_a_supported_answer_needs(
+    question: str, cosine: float, support: str
+) -> None:
+    passages = [OfferedPassage(1, "Guide", "", "The default fee of the harbour is 14 crowns.")]
+    best = best_excerpts(question, passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts))
+    assert best.support == support
 
 
 @pytest.mark.parametrize(("cosine", "support"), [(0.2, "abstained"), (0.5, "partial")])
