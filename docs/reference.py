@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from flows.cli.parser import build_parser
+from flows.cli.command import build_parser
 from flows.settings import DEFAULT_CONFIG, PREFIX, RoleSettings, ServiceSettings, Settings
 from prompts.engine.models import ROLES
 from prompts.tailoring import Tailoring
@@ -72,7 +72,7 @@ COMMANDS_HEAD = """\
 | 6 | `evaluate --gate`: a measure fell by more than its margin |
 | 130 | interrupted |
 
-<!-- Made by docs/reference.py from flows/cli/parser.py: change it there, then `make docs`. -->
+<!-- Made by docs/reference.py from flows/cli/command.py: change it there, then `make docs`. -->
 """
 
 

@@ -39,7 +39,7 @@ from storage.answer_records import (
     Trace,
 )
 from storage.errors import NothingMatches, UsageError
-from storage.records import Chunk, Document, DocumentText
+from storage.records import Chunk, Document, DocumentText, by_key
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
@@ -452,9 +452,8 @@ def _ambiguities(
     meant = shared_names(question.links, index.entities)
     if not meant:
         return ambiguities(ambiguous, {}, {}, {})
-    chunks: dict[str, list[Chunk]] = {}
-    for place in session.generation.graph.occurrences("entity", [e.id for same in meant.values() for e in same]):
-        chunks.setdefault(place.item, []).append(index.chunk(place.chunk))
+    places = session.generation.graph.occurrences("entity", [e.id for same in meant.values() for e in same])
+    chunks = by_key((place.item, index.chunk(place.chunk)) for place in places)
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
     return ambiguities(ambiguous, meant, chunks, weights)

@@ -21,7 +21,7 @@ from prompts.text.names_zh import tagged
 from prompts.text.words import is_han
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
-from storage.records import Chunk, Document, DocumentText
+from storage.records import Chunk, Document, DocumentText, by_key
 from storage.workspace import Generation
 from tasks.question_similarity import QuestionFeatures
 from tasks.read_reports.near import CommunityChunkIndex
@@ -105,9 +105,7 @@ class Session(AbstractContextManager["Session"]):
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
-        by_document: dict[str, list[Chunk]] = {}
-        for chunk in self.index.chunks:
-            by_document.setdefault(chunk.document, []).append(chunk)
+        by_document = by_key((chunk.document, chunk) for chunk in self.index.chunks)
         return {name: sorted(chunks, key=lambda chunk: chunk.start) for name, chunks in by_document.items()}
 
     def chunks_of(self, documents: Collection[str]) -> dict[str, Sequence[Chunk]]:

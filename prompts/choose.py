@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import fitting
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
@@ -47,6 +47,6 @@ class Choose(Step):
             about_whole = whole >= LEAST_WHOLE
             confidence = whole if about_whole else round(1 - whole, 3)
             return ScopeRead(reason=REASON, about="whole" if about_whole else "part", confidence=confidence)
-        shown = fitting(titles, self.policy.limits.rate)
+        shown = first_fitting(titles, rough_tokens, self.policy.limits.rate)
         scope: ScopeRead = (await self.acall(question=ask.text, documents=shown)).scope
         return scope

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from prompts.engine.calls import fitting
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.keywords import keywords_offline
 from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
@@ -92,7 +92,7 @@ def is_long(question: str) -> bool:
 
 def recent(history: Sequence[str], most: int) -> list[str]:
     """The last turns that fit into so many tokens, oldest first; one at least, if there is any."""
-    return fitting([" ".join(turn.split()) for turn in reversed(history)], most)[::-1]
+    return first_fitting([" ".join(turn.split()) for turn in reversed(history)], rough_tokens, most)[::-1]
 
 
 def _by_rules(question: str, history: Sequence[str]) -> Rewriting:

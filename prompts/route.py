@@ -5,7 +5,7 @@ from typing import cast
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import fitting
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.route import (
     REASON,
@@ -66,7 +66,7 @@ class Route(Step):
         plain = first.label == "chunk" and is_plain(ask)
         if plain and self.spares(SINGLE):
             return by_rules
-        shown = fitting(core_content, self.policy.limits.rate)
+        shown = first_fitting(core_content, rough_tokens, self.policy.limits.rate)
         routed: Routed = (await self.acall(question=ask.text, core_content=shown)).routed
         return routed
 

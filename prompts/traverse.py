@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.calls import NotAsAsked, fitting
+from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
 from prompts.offline.traverse import SURE, QuestionType, RuleType, classify_offline
@@ -126,8 +126,9 @@ class PlanTraversal(Step):
         most = self.policy.limits.rate // 2
         planned: PlannedQuestion = (
             await self.acall(
-                question=question, names=list(names), unknown=list(unknown), around=fitting(around, most),
-                relations=fitting(relations, most),
+                question=question, names=list(names), unknown=list(unknown),
+                around=first_fitting(around, rough_tokens, most),
+                relations=first_fitting(relations, rough_tokens, most),
             )
         ).plan  # fmt: skip
         return planned

@@ -5,14 +5,13 @@ twice. What does not fit that form (a text that is no slice) is stored as it is,
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
 from storage.database import CHUNKS_IN_ORDER, SparseCounts, Store, selection, sparse_counts
 from storage.errors import UnknownDocument
-from storage.records import Chunk, Document, DocumentText, Part, Record, Triple
+from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
 
 _BETWEEN_PARTS = 2  # the blank line
 
@@ -140,7 +139,7 @@ class DocumentStore(Store):
         self._require(ids or (), stored)
         parts = self._parts({name: str(row["text"]) for name, row in stored.items()})
         return [
-            Document.model_validate({**row, "parts": parts[name], "metadata": json.loads(str(row["metadata"]))})
+            Document.model_validate({**row, "parts": parts.get(name, ()), "metadata": json.loads(str(row["metadata"]))})
             for name, row in stored.items()
         ]
 
@@ -177,10 +176,8 @@ class DocumentStore(Store):
         return dict(json.loads(values[0])) if values else {}
 
     def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
-        parts: dict[str, list[Part]] = defaultdict(list)
-        for row in self._db.select(StoredPart, "parts", "document, ordinal", selection("document", texts)):
-            parts[row.document].append(from_stored(row, texts[row.document]))
-        return parts
+        rows = self._db.select(StoredPart, "parts", "document, ordinal", selection("document", texts))
+        return by_key((row.document, from_stored(row, texts[row.document])) for row in rows)
 
     def put_documents(self, documents: Sequence[Document]) -> None:
         """Stores documents; one with the same id is replaced, its chunks stay until `put_chunks` replaces them.

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.errors import SettingsError
 from storage.graph_records import Community, Relation, WeightedEdge
-from storage.records import Record, content_id
+from storage.records import Record, by_key, content_id
 from storage.run_records import CommunityQuality
 from tasks.step import step
 
@@ -303,9 +303,7 @@ def _heaviest(ties: Sequence[tuple[_Path, float]], levels: int) -> _Path:
 
 def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -> dict[str, _Path]:
     """Communities of the last level in place of those that are too large."""
-    leaves: dict[_Path, list[str]] = defaultdict(list)
-    for entity, path in placed.items():
-        leaves[path].append(entity)
+    leaves = by_key((path, entity) for entity, path in placed.items())
     cut: dict[str, _Path] = {}
     for path, members in leaves.items():
         if len(members) > max_size:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from prompts.engine.embedders import Embedder
 from storage.answer_records import Fallback, Passage, SubQuestion, TriggerDecision
 from storage.memory import Memory, MemoryEntry
-from storage.records import Record
+from storage.records import Record, by_key
 from tasks.answer import Answered
 from tasks.question_similarity import QuestionFeatures, alike, differs, keys
 from tasks.retrieve.search import SearchIndex
@@ -153,16 +153,15 @@ async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[
         chosen = list(dict.fromkeys([*(chunk for chunk in read if chunk in wanted), *used]))
     if not chosen or not memory.open:
         return
-    by_document: dict[str, list[Passage]] = {}
-    for passage in (read.get(chunk) or passage_of(chunk) for chunk in chosen):
-        by_document.setdefault(passage.document, []).append(passage)
+    passages = (read.get(chunk) or passage_of(chunk) for chunk in chosen)
+    by_document = by_key((passage.document, passage) for passage in passages)
     title = memory.features.asked(lesson.question)
     surroundings = memory.features.surroundings(lesson.question)
     entries = [
         MemoryEntry(
             source=source,
             title=lesson.question,
-            content="\n\n".join(passage.text for passage in passages),
+            content="\n\n".join(passage.text for passage in own),
             evidence=tuple(chosen),
             documents=tuple(sorted(by_document)),
             generation=memory.generation,
@@ -170,6 +169,6 @@ async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[
             surroundings=surroundings,
             ranked=tuple(chosen),
         )
-        for source, passages in by_document.items()
+        for source, own in by_document.items()
     ]
     memory.reservoir.put(entries, keys(title))

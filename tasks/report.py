@@ -13,7 +13,6 @@ stands until what was added is more than a set share of the community: else one 
 of all the levels above it.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +20,7 @@ from prompts.engine.errors import ModelRefused
 from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
-from storage.records import Chunk, DeadLetter, Record, content_id
+from storage.records import Chunk, DeadLetter, Record, by_key, content_id
 from tasks.communities import Hierarchy
 from tasks.step import PATIENT, gather_or_cancel, step
 
@@ -92,18 +91,10 @@ class ReportContextBuilder:
         self._counted: dict[str, int] = {}
         self._entities: Mapping[str, Entity] = {entity.id: entity for entity in evidence.entities}
         self._chunks: Mapping[str, Chunk] = {chunk.id: chunk for chunk in evidence.chunks}
-        self._touching: dict[str, list[Relation]] = defaultdict(list)
-        for relation in evidence.relations:
-            self._touching[relation.source].append(relation)
-        self._claims: dict[str, list[Claim]] = defaultdict(list)
-        for claim in evidence.claims:
-            self._claims[claim.subject].append(claim)
-        self._places: dict[str, list[Occurrence]] = defaultdict(list)
-        for place in evidence.places:
-            self._places[place.item].append(place)
-        self._below: dict[str, list[Community]] = defaultdict(list)
-        for community in communities:
-            self._below[community.parent or ""].append(community)
+        self._touching = by_key((relation.source, relation) for relation in evidence.relations)
+        self._claims = by_key((claim.subject, claim) for claim in evidence.claims)
+        self._places = by_key((place.item, place) for place in evidence.places)
+        self._below = by_key((community.parent or "", community) for community in communities)
 
     def context(self, community: Community, model: str) -> ReportContext:
         """All element summaries as the context of what `model` writes, shortened where they do not fit. The reports of
@@ -161,7 +152,7 @@ class ReportContextBuilder:
         return [e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))]
 
     def _edge(self, relation: Relation) -> _Edge:
-        places = self._places[relation.id]
+        places = self._places.get(relation.id, [])
         # Of several statements that one is cited whose words are given; a description in a model's words rests on all.
         if len(places) > 1 and relation.description:
             places = [place for place in places if relation.description in self._quoted(place)][:1] or places

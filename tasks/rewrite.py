@@ -11,7 +11,7 @@ from prompts.rewrite import Ambiguous, Hypothesize, Keys, Keywords, Rewrite, Rew
 from storage.answer_records import Ambiguity
 from storage.errors import UsageError
 from storage.graph_records import Entity
-from storage.records import Chunk
+from storage.records import Chunk, by_key
 from tasks.retrieve.link import Link
 from tasks.step import BRIEF, step
 
@@ -66,9 +66,7 @@ async def hypothesize(question: str, writer: Hypothesize) -> str:
 def shared_names(links: Sequence[Link], entities: Sequence[Entity]) -> dict[str, list[Entity]]:
     """The names that the best links of a stretch take for several entities, and these, those that are named most first;
     a likeness of spelling is no homonym."""
-    by_place: dict[tuple[int, int], list[Link]] = {}
-    for link in links:
-        by_place.setdefault((link.start, link.end), []).append(link)
+    by_place = by_key(((link.start, link.end), link) for link in links)
     shared = {}
     for stretch in by_place.values():
         same = [entities[link.entity] for link in stretch if link.score == 1.0]

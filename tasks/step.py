@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # a step that is called outside of flow runs does not wait fo
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Item = TypeVar("Item")
 
 # Seconds that an index run, which nobody waits for, gives a model to come back.
 PATIENT = (30.0, 120.0)
@@ -239,17 +238,6 @@ def portions(sizes: Sequence[int], most: int, items: int = sys.maxsize) -> list[
         batches[-1].append(place)
         room -= size
     return batches
-
-
-def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int) -> list[Item]:
-    """The first of the items that fit into `most` together; at least one."""
-    chosen: list[Item] = []
-    for item in items:
-        most -= size(item)
-        if chosen and most < 0:
-            break
-        chosen.append(item)
-    return chosen
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list[R]:

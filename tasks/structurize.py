@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from prompts.engine.calls import rough_tokens
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.structures import as_written, rendered
 from prompts.structurize import NOT_FOUND, Built, Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
+from storage.records import by_key
 from tasks.answer import Note
 from tasks.sources import Lazily, Source, number_of
-from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
+from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
 EXACT = "rows and numbered steps are structured as they stand"
@@ -73,10 +74,7 @@ def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]
 
 
 def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
-    by_document: dict[str, list[Evidence]] = {}
-    for piece in pool:
-        by_document.setdefault(piece.document, []).append(piece)
-    return by_document
+    return by_key((piece.document, piece) for piece in pool)
 
 
 async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:

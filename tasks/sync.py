@@ -12,7 +12,7 @@ from pathlib import Path
 
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
-from storage.records import Document, Part, Record, Skipped
+from storage.records import Document, Part, Record, Skipped, by_key
 from storage.run_records import DocumentCounts
 from tasks.load.sources import Loaded, compose
 
@@ -120,13 +120,11 @@ def plan_sync(
     mine = {part.document for part in known if part.source in loaded.sources}
     touched = mine | ({part.document for part in loaded.parts} & {part.document for part in known})
     stored = {document.id: document for document in read(touched - same)}
-    parts: dict[str, list[Part]] = defaultdict(list)
-    for part in loaded.parts:
-        if part.document not in same:
-            parts[part.document].append(part)
+    parts = by_key((part.document, part) for part in loaded.parts if part.document not in same)
     unread = {skipped.path for skipped in loaded.skipped if not skipped.reason.startswith(("empty", FORGOTTEN))}
     for document in stored.values():
-        parts[document.id] += _kept(document, parts[document.id], loaded.sources, unread, gone)
+        own = parts.setdefault(document.id, [])
+        own += _kept(document, own, loaded.sources, unread, gone)
     after = {document.id: document for document in compose(part for group in parts.values() for part in group)}
     removed = sorted(set(stored) - set(after))
     added = sorted(set(after) - set(stored))

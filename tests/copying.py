@@ -1,7 +1,16 @@
-"""How is a workspace copied that this process may have open?"""
+"""How are the sample corpus copied and a workspace that this process may have open?"""
 
+import shutil
 import subprocess
 from pathlib import Path
+
+CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
+
+
+def corpus_in(folder: Path, *without: str) -> Path:
+    """The sample corpus, without what takes seconds to convert."""
+    ignored = shutil.ignore_patterns(*without, "*.pdf", "*.docx", "*.xlsx", "*.pptx")
+    return Path(shutil.copytree(CORPUS, folder / "corpus", ignore=ignored))
 
 
 def copy_of(workspace: Path, target: Path) -> Path:

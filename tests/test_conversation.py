@@ -203,6 +203,7 @@ async def test_a_conversation_of_half_questions_is_answered_to_its_end(session: 
 async def test_both_parts_of_a_question_are_searched_for(session: Session) -> None:
     answer = await asked("Who designed the Orla Bridge and where was Tomas Reyd born?", session)
     assert answer.trace.queries[1:] == ("Who designed the Orla Bridge?", "Where was Tomas Reyd born?")
+    assert tuple(one.query for one in answer.trace.trigger) == answer.trace.queries
 
 
 def test_the_command_tells_on_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,18 +133,3 @@ async def test_the_filter_judges_the_rewritten_question(on_model: Session, model
     judged = [str(request["body"]) for request in model_server.requests() if request["step"] == "filter"]
     assert judged
     assert all("Ilse Marrand inspect in 1999" in body and "did she" not in body for body in judged)
-
-
-@pytest.mark.parametrize(
-    ("question", "history"),
-    [
-        ("When did Ilse Marrand inspect the Maltings Bridge?", ()),
-        ("Where was she born?", ("Tell me about Ilse Marrand.",)),
-        ("Was Ilse Marrand born in Norrick?", ()),
-        ("Where was Ilse Marrand born and what did she inspect?", ()),
-    ],
-)
-async def test_the_trigger_is_asked_for_every_query(question: str, history: tuple[str, ...], offline: Session) -> None:
-    answer = await asked(question, offline, history=history)
-    assert len(answer.trace.queries) == (3 if " and " in question else 1)
-    assert [one.query for one in answer.trace.trigger] == list(answer.trace.queries)

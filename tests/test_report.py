@@ -3,9 +3,7 @@
 from itertools import combinations
 from pathlib import Path
 
-import dspy
 import pytest
-from dspy.utils import DummyLM
 
 from prompts.engine.models import Models
 from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
@@ -13,6 +11,7 @@ from prompts.text.tokens import count_tokens
 from storage.graph_records import Community, Finding, Report
 from tasks.communities import Hierarchy
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
+from tests.query.steps import scripted, sent
 from tests.records import evidence_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -42,12 +41,10 @@ async def test_a_repeated_community_and_a_single_entity_have_no_report_of_their_
 
 
 async def test_a_small_community_costs_no_call_and_all_its_statements_are_quoted() -> None:
-    writer = WriteReports(Models.offline())
-    model = DummyLM([], adapter=dspy.JSONAdapter())
-    writer.lm = model
+    writer = scripted(WriteReports)
     (found,) = (await report([WHOLE], SMALL, writer, {})).reports
     assert sorted(finding.explanation for finding in found.findings) == sorted(SENTENCES)
-    assert model.history == []
+    assert sent(writer) == []
 
 
 def test_statements_are_chosen_to_cover_the_entities() -> None:
@@ -73,8 +70,7 @@ async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it
 
     findings = [finding(0, 4, 2, 1, 99), finding(99, 77), *[finding(n, 3) for n in range(1, 10)]]
     written = {"title": "T", "summary": "S", "findings": findings, "rating_reason": "r", "rating": 5}
-    writer = WriteReports(Models.offline())
-    writer.lm = DummyLM([{"report": written}] * 2, adapter=dspy.JSONAdapter())  # it is told once, and repeats it
+    writer = scripted(WriteReports, written, written)  # it is told once, and repeats it
     (found,) = (await report([WHOLE], LARGER, writer, {})).reports
     assert [one.summary for one in found.findings] == [f"s{number}" for number in range(10)]
     assert found.findings[0].explanation == "A paragraph 0. " * 9

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from flows.settings import load_settings
+from prompts.engine.models import ModelChoice
 from storage.errors import SettingsError
 
 
@@ -24,15 +25,20 @@ def test_each_place_overrides_the_next(tmp_path: Path) -> None:
 
 def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
     environ = settings_file(tmp_path, 'lm = "openai/common"\n[roles.extract]\nmodel = "openai/file"\n')
-    environ |= {"TRELLIS_LM_EXTRACT_BASE_URL": "http://localhost:1/v1", "TRELLIS_LM_API_KEY": "made-up"}
-    choices = load_settings({"roles": {"answer": {"model": "offline"}}}, environ).model_choices()
+    own, common = "http://localhost:1/v1", "http://localhost:2/v1"
+    environ |= {"TRELLIS_LM_EXTRACT_BASE_URL": own, "TRELLIS_LM_BASE_URL": common, "TRELLIS_LM_API_KEY": "made-up"}
+    roles = {"answer": {"model": "offline"}, "report": {"model": "mistral/other"}}
+    choices = load_settings({"roles": roles}, environ).model_choices()
     assert choices["answer"] is None
-    extract, route = choices["extract"], choices["route"]
-    assert extract is not None
-    assert route is not None
     # The common key belongs to the common server; a role with an address of its own does not send it there.
-    assert (extract.name, extract.base_url, extract.api_key) == ("openai/file", "http://localhost:1/v1", None)
-    assert (route.name, route.base_url) == ("openai/common", None)
+    assert choices["extract"] == ModelChoice("openai/file", own, None)
+    assert choices["route"] == ModelChoice("openai/common", common, "made-up")
+    assert choices["report"] == ModelChoice("mistral/other", None, None), "another provider gets neither"
+
+
+def test_calls_are_made_as_set() -> None:
+    calls = load_settings({"max_attempts": 2, "timeout": 9.5, "max_tokens": 512}, {}).call_settings()
+    assert (calls.concurrency, calls.max_attempts, calls.timeout, calls.max_tokens) == (16, 2, 9.5, 512)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +56,6 @@ def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
 def test_a_wrong_value_is_named_with_what_would_be_right(environ: dict[str, str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         load_settings({}, environ)
-
-
-@pytest.mark.parametrize("text", ["chunk_tokens = ", "chunk_size = 9", '[roles.extrakt]\nmodel = "m"'])
-def test_a_wrong_file_is_an_error(tmp_path: Path, text: str) -> None:
-    with pytest.raises(SettingsError):
-        load_settings({}, settings_file(tmp_path, text))
 
 
 def test_keys_are_never_shown(tmp_path: Path) -> None:

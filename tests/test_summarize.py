@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-import dspy
-from dspy.utils import DummyLM
-
 from prompts.engine.models import Models
 from prompts.summarize import (
     MAX_LENGTH,
@@ -19,6 +16,7 @@ from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.summarize import STATEMENTS_TOKENS, Known, summarize
+from tests.query.steps import scripted, sent
 
 
 def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
@@ -58,27 +56,22 @@ async def test_one_statement_is_kept_and_none_stays_empty() -> None:
 
 
 async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> None:
-    summarizer = Summarize(Models.offline())
-    model = DummyLM([{"description": "All."}, {"description": "Long."}], adapter=dspy.JSONAdapter())
-    summarizer.lm = model
+    summarizer = scripted(Summarize, "All.", "Long.")
     many = tuple(f"Statement {number}." for number in range(MOST_JOINED + 1))
     long = ("First " + "word " * MOST_JOINED_TOKENS, "Second.")
     graph = graph_of(a=("One.",), b=("Two.", "b is three."), c=many, d=long, e=())
     found = (await summarize(graph, summarizer)).graph.entities
     assert [entity.description for entity in found] == ["One.", "b is three. Two.", "All.", "Long.", ""]
-    assert len(model.history) == 2
+    assert len(sent(summarizer)) == 2
 
 
 async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summaries_again() -> None:
-    summarizer = Summarize(Models.offline())
-    model = DummyLM([{"description": f"Part {n}."} for n in range(20)], adapter=dspy.JSONAdapter())
-    summarizer.lm = model
+    summarizer = scripted(Summarize, *(f"Part {n}." for n in range(20)))
     said = tuple(f"Statement {n} says " + "so much more " * 100 for n in range(30))
     (found,) = (await summarize(graph_of(a=said), summarizer)).graph.entities
-    sent = [str(call["messages"][-1]["content"]) for call in model.history]
-    *parts, last = sent
+    *parts, last = asked = sent(summarizer)
     assert 1 < len(parts) < 20
-    assert all(count <= 1.1 * STATEMENTS_TOKENS for count in count_tokens(sent))
+    assert all(count <= 1.1 * STATEMENTS_TOKENS for count in count_tokens(asked))
     assert all(sum(f"Statement {n} says" in text for text in parts) == 1 for n in range(30))
     assert all(f"Part {n}." in last for n in range(len(parts)))
     assert found.description == f"Part {len(parts)}."
@@ -99,11 +92,8 @@ def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGr
     return replace(graph_of(a=("A.",), b=("B.",)), relations=relations, statements=several)
 
 
-def relating(*answers: list[dict[str, object]]) -> tuple[DescribeRelations, DummyLM]:
-    relater = DescribeRelations(Models.offline())
-    model = DummyLM([{"described": {"relations": answer}} for answer in answers], adapter=dspy.JSONAdapter())
-    relater.lm = model
-    return relater, model
+def relating(*answers: list[dict[str, object]]) -> DescribeRelations:
+    return scripted(DescribeRelations, *({"relations": answer} for answer in answers))
 
 
 def described(number: int, text: str, *keys: str) -> dict[str, object]:
@@ -111,12 +101,12 @@ def described(number: int, text: str, *keys: str) -> dict[str, object]:
 
 
 async def test_relations_with_much_to_say_are_described_together_with_their_keys() -> None:
-    relater, model = relating([described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")])
+    relater = relating([described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")])
     graph = tied(
         (f"One. {LONG}", "Two."), ("Only this.",), (f"Three. {LONG}", "Four."), ("Short.", "Brief."), keys=("e",)
     )
     found = (await summarize(graph, Summarize(Models.offline()), relater)).graph.relations
-    assert len(model.history) == 1
+    assert len(sent(relater)) == 1
     assert [one.description for one in found] == [
         "In other words, A.", "Only this.", "In other words, B.", "Short. Brief.",
     ]  # fmt: skip
@@ -124,13 +114,13 @@ async def test_relations_with_much_to_say_are_described_together_with_their_keys
 
 
 async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or_the_statements_change() -> None:
-    relater, model = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
+    relater = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
     graph = tied((f"One. {LONG}", "Two."))
     first = await summarize(graph, Summarize(Models.offline()), relater)
     known = {"rel_0": Known(inputs=first.inputs["rel_0"], text="As told.", keys=("k",))}
     again = await summarize(graph, Summarize(Models.offline()), relater, known)
     assert (again.graph, again.inputs) == (first.graph, first.inputs)
-    assert len(model.history) == 1
+    assert len(sent(relater)) == 1
     more = tied((f"One. {LONG}", "Two.", "Three."))
     assert (await summarize(more, Summarize(Models.offline()), relater, known)).graph.relations[
         0
@@ -144,7 +134,7 @@ async def test_offline_a_relation_keeps_its_statement() -> None:
 
 
 async def test_a_relation_that_a_model_leaves_out_keeps_all_its_statements() -> None:
-    relater, _ = relating([described(1, "B.", "k")], [described(1, "B.", "k")])  # told once what is missing
+    relater = relating([described(1, "B.", "k")], [described(1, "B.", "k")])  # told once what is missing
     found = (
         await summarize(tied((LONG, "Two."), (LONG, "Four.")), Summarize(Models.offline()), relater)
     ).graph.relations

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 import flows
-from flows.cli.screen import Screen, runtime_of, session_of
+from flows.cli.screen import Screen, runtime_of
 from flows.query import answer_question
 from flows.question import AskOptions, check_question, retrieve_passages
 from flows.session import Session, open_session
@@ -43,7 +43,7 @@ def ask(options: Namespace, screen: Screen) -> int:
     if options.record:
         answer = _recorded(options)
     else:
-        with session_of(options) as session:
+        with open_session(runtime_of(options, reading=True), options.as_of) as session:
             if options.questions:
                 return run_batch(options.questions, wanted, answer_question, session, screen)
             with screen.draft() as on_text:
@@ -55,7 +55,7 @@ def ask(options: Namespace, screen: Screen) -> int:
 def retrieve(options: Namespace, screen: Screen) -> int:
     """List passages; 1 where rows of a batch failed."""
     wanted = _wanted(options)
-    with session_of(options) as session:
+    with open_session(runtime_of(options, reading=True), options.as_of) as session:
         if options.questions:
             return run_batch(options.questions, wanted, retrieve_passages, session, screen)
         result = asyncio.run(retrieve_passages(options.question, wanted, session))

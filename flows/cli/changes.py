@@ -2,7 +2,6 @@
 
 import asyncio
 from argparse import Namespace
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from flows.runtime import Runtime
 from storage.errors import UsageError
 from storage.export import KINDS
 from storage.graph import Edit, Subject
+from storage.records import by_key
 
 SHOWN_THINGS = 10
 SHOWN_ALIKE = 20
@@ -150,11 +150,9 @@ def letters(options: Namespace, screen: Screen) -> int:
 
 def _show_letters(shown: Sequence[changes.Letter], screen: Screen) -> None:
     """By step, error and remedy: a server that was down fails a hundred passages in the same words."""
-    alike: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for letter in shown:
-        of = f"  of {letter.document}" if letter.document else ""
-        alike[letter.step, letter.error, letter.remedy].append(f"{letter.item}{of}")
-    for (step, error, remedy), items in alike.items():
+    alike = by_key(((letter.step, letter.error, letter.remedy), letter) for letter in shown)
+    for (step, error, remedy), failed in alike.items():
+        items = [letter.item + (f"  of {letter.document}" if letter.document else "") for letter in failed]
         screen.line(f"{len(items)} in step {step}: {error}", style="yellow")
         if remedy:
             screen.line(remedy, indent=2)

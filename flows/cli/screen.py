@@ -19,8 +19,6 @@ from prompts.engine.streaming import Show, Withdrawn
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from flows.session import Session
-
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -164,10 +162,3 @@ def rounded(value: object, name: str = "") -> object:
 def runtime_of(options: Namespace, progress: Progress = silent, reading: bool = False) -> Runtime:
     """The runtime of the settings in force, in the workspace that the command names."""
     return open_runtime(load_settings({"workspace": options.workspace}), progress, reading)
-
-
-def session_of(options: Namespace) -> "Session":
-    """The generation that the command names with --as-of, else the current one. NoGeneration, UnknownGeneration."""
-    from flows.session import open_session
-
-    return open_session(runtime_of(options, reading=True), options.as_of)

@@ -85,12 +85,11 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
     too many entities have come and gone since that was done."""
     entities, relations = staging.graph.entity_ids(), staging.graph.edges()
     before = staging.communities.communities() if graph.touched is not None else []
-    earlier = before
-    then = {member for community in earlier if community.level == 0 for member in community.members}
+    then = {member for community in before if community.level == 0 for member in community.members}
     so_far, now = staging.meta.get_meta("drift"), set(entities)
     drift = (so_far if isinstance(so_far, float) else 0.0) + len(then ^ now) / max(len(now), 1)
-    if not earlier or drift > runtime.settings.community_drift:
-        earlier, drift = [], 0.0
+    earlier = before if drift <= runtime.settings.community_drift else []
+    drift = drift if earlier else 0.0
     staging.meta.put_meta("drift", drift)
     settings = runtime.settings
     hierarchy = await detect_communities(entities, relations, settings.community_size, settings.communities, earlier)

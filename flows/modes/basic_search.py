@@ -21,6 +21,7 @@ from prompts.rewrite import Hypothesize
 from prompts.text.relevance import CollectionTopic
 from storage.answer_records import Mode, Passage
 from storage.errors import UsageError
+from storage.records import by_key
 from tasks.answer import AnswerContext, answer_directly
 from tasks.decompose import decompose
 from tasks.read_reports.points import ReportTexts, partial_answers, text_of, with_sentences
@@ -69,11 +70,9 @@ async def source_texts(question: Question, search: PassageSearch, models: Models
     chunks = [chunk for chunk in search.index.chunks if only is None or chunk.document in only]
     pool, sentences = with_sentences([], chunks)
     offered: dict[str, Offered] = {}
-    by_chunk: dict[str, list[int]] = {}
-    for place, piece in enumerate(sentences):
-        by_chunk.setdefault(piece.chunk, []).append(place)
+    by_chunk = by_key((piece.chunk, piece) for piece in sentences)
     for chunk in chunks:
-        statements = [(text_of(sentences[place]), sentences[place]) for place in by_chunk.get(chunk.id, ())]
+        statements = [(text_of(piece), piece) for piece in by_chunk.get(chunk.id, ())]
         if statements:
             offered[chunk.id] = Offered(chunk.title, "", statements)
     texts, topic = ReportTexts(offered, pool), CollectionTopic(question.relevance)

@@ -9,12 +9,11 @@ from flows.modes.global_search import near_to, reports_read, result_of, selected
 from flows.modes.registry import mode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import ReportReader
-from prompts.engine.calls import rough_tokens
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.read_reports import Explore, Offered, Rate
 from prompts.text.relevance import CollectionTopic
 from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, helpful_points, text_of, with_sentences
-from tasks.step import first_fitting
 
 PRIMER_REPORTS = 5
 LOOK_UP_PASSAGES = 6

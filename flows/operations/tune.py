@@ -3,7 +3,6 @@
 load ─ sample ─ tune ─► tailoring.toml in the workspace, which the next index run uses
 """
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from flows.settings import TAILORING_FILE
 from prompts.tailoring import Tailoring, to_toml
 from prompts.tune import Sampled, Tune
 from storage.errors import UsageError
+from storage.layout import write_atomically
 from storage.records import Chunk, Record
 from storage.run_records import Usage
 from tasks.chunk import chunk
@@ -61,7 +61,8 @@ async def tune_workspace(sources: Sequence[str | Path], options: TuneOptions, ru
     chosen = await _sample(sources, options, runtime)
     passages = [Sampled(title=passage.title, text=passage.text) for passage in chosen]
     fitted = await tune(passages, Tune(runtime.models))
-    _write(path, to_toml(fitted.tailoring))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, _HEAD + to_toml(fitted.tailoring))
     return TuneReport(
         path=str(path), documents=len({passage.document for passage in chosen}), passages=len(chosen),
         tokens=sum(passage.tokens for passage in chosen), tailoring=fitted.tailoring,
@@ -80,10 +81,3 @@ async def _sample(sources: Sequence[str | Path], options: TuneOptions, runtime: 
             f"There is no text to learn from in {', '.join(map(str, sources))}.", "Name sources that hold documents."
         )
     return chosen
-
-
-def _write(path: Path, body: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
-    aside.write_text(f"{_HEAD}{body}", encoding="utf-8")
-    aside.replace(path)

@@ -4,7 +4,7 @@ Commands, the service's interfaces and its page call these functions with an ope
 """
 
 import json
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
@@ -21,7 +21,7 @@ from storage.documents import DocumentSummary
 from storage.errors import NotFound, StorageError
 from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.layout import size_of
-from storage.records import Record, Scalar
+from storage.records import Record, Scalar, by_key
 from storage.run_records import UsageRow
 from storage.workspace import Generation, WorkspaceProblem
 from storage.workspace_db import RunRow
@@ -173,16 +173,14 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])
     quotes = _Quotes(generation, {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims})
-    statements: dict[str, list[Quote]] = defaultdict(list)
-    for place in stated:
-        statements[place.item].append(quotes.of(place))
+    statements = by_key((place.item, quotes.of(place)) for place in stated)
 
     def name_of(end: str | None) -> str | None:
         return entities[end].name if end else None
 
     def relation_view(relation: Relation) -> RelationView:
         direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
-        quoted = tuple(statements[relation.id])
+        quoted = tuple(statements.get(relation.id, ()))
         return RelationView.model_validate(
             relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": quoted}
         )

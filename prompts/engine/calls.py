@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, ParamSpec, Protocol, TypeVar, cast
@@ -13,6 +13,7 @@ from prompts.text.tokens import count_tokens
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 Schema = dict[str, object]
 Finish = Literal["stop", "length", "withheld"]
 MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
@@ -150,15 +151,15 @@ def rough_tokens(text: str) -> int:
     return wide + (len(text) - wide) // 4 + 1
 
 
-def fitting(lines: Sequence[str], most: int) -> list[str]:
-    """The first lines that fit into so many tokens; one at least, if there is any."""
-    first: list[str] = []
-    for line in lines:
-        most -= rough_tokens(line)
-        if first and most < 0:
+def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int) -> list[Item]:
+    """The first of the items that fit into `most` together; at least one, if there is any."""
+    chosen: list[Item] = []
+    for item in items:
+        most -= size(item)
+        if chosen and most < 0:
             break
-        first.append(line)
-    return first
+        chosen.append(item)
+    return chosen
 
 
 def without_thinking(text: str) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from storage.evaluation_records import EvaluatedAnswer, MeanScore, PairedDifference, Score, SystemCost, Verdict, Wins
+from storage.records import by_key
 from storage.run_records import StepUsage
 
 RESAMPLES = 2000
@@ -135,10 +136,7 @@ def upper_end(used: Sequence[StepUsage], left: int) -> StepUsage:
 
 def most_different(values: Values, measure: str, most: int) -> list[str]:
     """The questions whose scores lie farthest apart between systems, the farthest first; none that all score alike."""
-    by_question: dict[str, list[float]] = defaultdict(list)
-    for own in values[measure].values():
-        for question, value in own.items():
-            by_question[question].append(value)
+    by_question = by_key(scored for own in values[measure].values() for scored in own.items())
     spread = {name: (max(own) - min(own), float(np.std(own))) for name, own in by_question.items()}
     ranked = sorted((name for name in spread if spread[name][0] > 0), key=lambda name: spread[name], reverse=True)
     return ranked[:most]

@@ -8,7 +8,7 @@ import math
 import re
 import string
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -21,6 +21,7 @@ from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion, plain
+from storage.records import by_key
 from storage.run_records import Usage
 from tasks.evaluate.loong_rule import is_right
 from tasks.grounding import Scorer, ground, sentences_of, word_coverage
@@ -231,9 +232,7 @@ def citation_scores(question: str, text: str, cited: Mapping[str, str], scorer: 
 def cited_texts(answer: Answer) -> dict[str, str]:
     """The text behind each marker: the whole passage where the answer has it, else what is quoted of it."""
     passages = {passage.chunk: passage.text for passage in answer.passages}
-    texts: dict[str, list[str]] = defaultdict(list)
-    for citation in answer.citations:
-        texts[citation.marker].append(passages.get(citation.chunk) or citation.quote)
+    texts = by_key((one.marker, passages.get(one.chunk) or one.quote) for one in answer.citations)
     return {marker: "\n".join(dict.fromkeys(own)) for marker, own in texts.items()}
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from prompts.text.languages import language_of
 from storage.errors import DuplicateDocument, TooLittle
 from storage.faults import fault_of
-from storage.records import DeadLetter, Document, Part, Record, Skipped
+from storage.records import DeadLetter, Document, Part, Record, Skipped, by_key
 from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.office import read_office
 from tasks.load.pdf import read_pdf
@@ -250,9 +250,7 @@ def compose(parts: Iterable[Part]) -> list[Document]:
     The same text twice under one id is one part; another text under it raises `DuplicateDocument`. Title, metadata and
     pages are the first part's; `language` is the script's that dominates (zh, ja, ko, en for Latin letters, und).
     """
-    grouped: dict[str, list[Part]] = {}
-    for part in parts:
-        grouped.setdefault(part.document, []).append(part)
+    grouped = by_key((part.document, part) for part in parts)
     return [_document(name, sorted(grouped[name], key=_order)) for name in sorted(grouped)]
 
 

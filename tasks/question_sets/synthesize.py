@@ -9,7 +9,6 @@ whether a passage is found at all.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -33,7 +32,7 @@ from prompts.text.words import content_terms, is_han
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
 from storage.graph_records import TextSpan
-from storage.records import Chunk, Record, content_id
+from storage.records import Chunk, Record, by_key, content_id
 from tasks.evaluate.measures import holds, normalised
 from tasks.retrieve.lexical import lexicon_of
 from tasks.step import PATIENT, gather_or_cancel, step
@@ -225,10 +224,11 @@ class _Maker:
         return first.document != second.document or (self.alone and first.id != second.id)
 
     def tied(self) -> Iterator[Sequence[Chunk]]:
-        by_name: dict[str, list[Chunk]] = defaultdict(list)
-        for chunk in self.chunks[:DRAWN]:
-            for name in {span.text for span in names_of(chunk.text)} | {chunk.title}:
-                by_name[name].append(chunk)
+        by_name = by_key(
+            (name, chunk)
+            for chunk in self.chunks[:DRAWN]
+            for name in {span.text for span in names_of(chunk.text)} | {chunk.title}
+        )
         seen: set[frozenset[str]] = set()
         for name, (first, *others) in by_name.items():
             second = next((chunk for chunk in others if self.apart(first, chunk)), None)

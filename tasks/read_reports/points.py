@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from prompts.engine.calls import rough_tokens
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Effort
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
@@ -19,10 +19,10 @@ from prompts.text.relevance import CollectionTopic
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
-from storage.records import Chunk, Document
+from storage.records import Chunk, Document, by_key
 from tasks.read_reports.near import CommunityChunkIndex
 from tasks.sources import pool_of
-from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
+from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 T = TypeVar("T")
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes
@@ -207,9 +207,7 @@ def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> 
 def by_source(points: Sequence[Point]) -> Iterator[Point]:
     """The points of each source together, the best source first; its title stands over the first of them, where there
     are several sources."""
-    groups: dict[str, list[Point]] = {}
-    for point in points:
-        groups.setdefault(point.source, []).append(point)
+    groups = by_key((point.source, point) for point in points)
     for source, group in groups.items():
         head = f"{source}:\n" if source and len(groups) > 1 else ""
         for point in group:

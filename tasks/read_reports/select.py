@@ -8,7 +8,7 @@ model rates reports by their openings, or what lies near to the question in thei
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prompts.engine.calls import fitting, rough_tokens
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
 from prompts.read_reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
@@ -16,7 +16,7 @@ from prompts.text.relevance import CollectionTopic
 from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
 from tasks.read_reports.near import CommunityChunkIndex, NearPassages
-from tasks.step import BRIEF, first_fitting, gather_or_cancel, portions, step
+from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 # Openings of reports that one rating call has room for: each has an equal share of its tokens.
 REPORTS_A_CALL = 60
@@ -202,7 +202,7 @@ def opening_of(report: Report, limits: TokenLimits) -> str:
     """The first sentences of a report's summary that fit; the first one, cut, where it goes on for long."""
     most = limits.rate // REPORTS_A_CALL
     texts = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
-    opening = " ".join(fitting(texts, most))
+    opening = " ".join(first_fitting(texts, rough_tokens, most))
     words = opening
     while rough_tokens(words) > most:
         words = words[: int(len(words) * most / rough_tokens(words))].rstrip()

@@ -13,6 +13,7 @@ from prompts.resolve import MOST_SAID, MOST_SHARED, NameInContext, Pair
 from prompts.text.likeness import SAME_WORD, numbers_of, opposed
 from prompts.text.names import kind_of_words
 from storage.graph_records import Extraction
+from storage.records import by_key
 from tasks.resolve.keys import Joined, kinds_differ, name_key
 from tasks.resolve.mentions import NamesRead
 
@@ -40,11 +41,10 @@ def open_pairs(
     ]
     wanted = {key for pair in pairs for key in pair}
     beside = _beside(extractions, wanted)
-    quoted: dict[str, list[str]] = defaultdict(list)
-    for key, _, description in sorted(_descriptions(extractions, documents, wanted)):
-        quoted[key].append(description)
+    descriptions = sorted(_descriptions(extractions, documents, wanted))
+    quoted = by_key((key, description) for key, _, description in descriptions)
     named = {
-        key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(quoted[key][:MOST_SAID]))
+        key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(quoted.get(key, [])[:MOST_SAID]))
         for key in wanted
     }
     undecided = []

@@ -6,7 +6,6 @@ entities and relations for the context, each within its tokens; a row of the rel
 that states it, so that an answer can cite it. Source: LightRAG (arXiv 2410.05779), sections 3.2 and 3.3.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from prompts.engine.calls import first_fitting
 from prompts.engine.embedders import Embedder
 from prompts.structures import markdown_table
 from prompts.text.thesaurus import concept_terms
@@ -22,14 +22,14 @@ from prompts.text.tokens import count_tokens
 from prompts.text.words import fold_name
 from storage.answer_records import Passage
 from storage.graph_records import Entity, Relation
-from storage.records import Chunk
+from storage.records import Chunk, by_key
 from tasks.answer import Note
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
 from tasks.sources import Source, number_of, source_of
-from tasks.step import BRIEF, first_fitting, step
+from tasks.step import BRIEF, step
 
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]
@@ -90,22 +90,19 @@ class Levels:
         self.entities = index.entities
         ends = [(place_of[relation.source], place_of[relation.target]) for relation in self.relations]
         self._ends = np.array(ends, np.int64).reshape(-1, 2)
-        self._touching: dict[int, list[int]] = defaultdict(list)
-        for row in sorted(range(len(ends)), key=lambda row: (-self.relations[row].weight, self.relations[row].id)):
-            for end in set(ends[row]):
-                self._touching[end].append(row)
+        heaviest = sorted(range(len(ends)), key=lambda row: (-self.relations[row].weight, self.relations[row].id))
+        self._touching = by_key((end, row) for row in heaviest for end in set(ends[row]))
         stated = [[index.position[place.chunk] for place in facts.places[relation.id]] for relation in self.relations]
         self._stated = np.array([places[0] for places in stated], np.int64)  # the chunk that states it first
         self._stating = _incidence([sorted(set(places)) for places in stated], len(index.chunks))
-        self._themes: dict[str, list[int]] = defaultdict(list)
-        for row, relation in enumerate(self.relations):
-            for term in {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}:
-                self._themes[term].append(row)
+        self._themes = by_key(
+            (term, row)
+            for row, relation in enumerate(self.relations)
+            for term in {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}
+        )
         # Which chunk names an entity, and which of these is about it: of the entities whose name its title is.
         self._named = (index.entity_counts > 0).astype(np.float64)
-        by_title: dict[str, list[int]] = defaultdict(list)
-        for place, chunk in enumerate(index.chunks):
-            by_title[fold_name(chunk.title)].append(place)
+        by_title = by_key((fold_name(chunk.title), place) for place, chunk in enumerate(index.chunks))
         keys = [{fold_name(name) for name in names} for names in index.spellings]
         about = [sorted(place for key in own for place in by_title.get(key, ())) for own in keys]
         self._about = self._named.multiply(_incidence(about, len(index.chunks))).tocsr()

@@ -8,6 +8,7 @@ from math import log1p
 from scipy.sparse import csr_matrix
 
 from storage.graph_records import Entity, Occurrence, Relation
+from storage.records import by_key
 
 
 class Ways:
@@ -50,13 +51,8 @@ class GraphFacts:
     def __init__(self, entities: Sequence[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]) -> None:
         self.entities = {entity.id: entity for entity in entities}
         self.relations = {relation.id: relation for relation in relations}
-        self.places: dict[str, list[Occurrence]] = defaultdict(list)
-        for place in places:
-            self.places[place.item].append(place)
-        self.touching: dict[str, list[Relation]] = defaultdict(list)
-        for relation in relations:
-            self.touching[relation.source].append(relation)
-            self.touching[relation.target].append(relation)
+        self.places = defaultdict(list, by_key((place.item, place) for place in places))
+        self.touching = by_key((end, relation) for relation in relations for end in (relation.source, relation.target))
 
     def of(self, entity: str) -> list[Relation]:
         """The relations into and out of an entity, heaviest first."""

@@ -12,7 +12,7 @@ from prompts.text.alike import SEARCHED, alike
 from prompts.text.languages import language_among
 from prompts.text.words import HAN_RUN, simplified, terms
 from storage.answer_records import Passage
-from storage.records import Chunk
+from storage.records import Chunk, by_key
 
 K1 = 1.2
 B = 0.75
@@ -90,10 +90,7 @@ class Lexicon:
     @cached_property
     def _begun(self) -> dict[str, list[str]]:
         """The vocabulary by first letter, which few mistype: a look at the whole would cost each question its size."""
-        begun: dict[str, list[str]] = {}
-        for term in self.column:
-            begun.setdefault(term[:1], []).append(term)
-        return begun
+        return by_key((term[:1], term) for term in self.column)
 
     def _may_be_misspelt(self, term: str) -> bool:
         return len(term) >= SEARCHED and term not in self.column and not HAN_RUN.match(term)

@@ -8,7 +8,7 @@ of the question its linked names cover, the more words and meaning count. The fi
 
 import asyncio
 import copy
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from prompts.text.words import fold_name, is_han
 from storage.answer_records import Passage, Reranking
 from storage.database import SparseCounts
 from storage.graph_records import Alias, Entity
-from storage.records import Chunk
+from storage.records import Chunk, by_key
 from tasks.retrieve.lexical import Lexicon, Scores, passage_of, scaled
 from tasks.retrieve.link import Link, Names
 from tasks.retrieve.passage_sets import Bridges, Flags, PassageSetSelector, SearchedQuestion, Switches, best_places
@@ -30,14 +30,11 @@ from tasks.step import BRIEF, step
 def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
     """For each chunk of triples the chunk that holds the text of its document, by place; where a document has no text,
     or its text is in several chunks, its triples stand for themselves."""
-    texts: dict[str, list[int]] = defaultdict(list)
-    for place, chunk in enumerate(chunks):
-        if chunk.kind == "text":
-            texts[chunk.document].append(place)
+    texts = by_key((chunk.document, place) for place, chunk in enumerate(chunks) if chunk.kind == "text")
     return {
         place: texts[chunk.document][0]
         for place, chunk in enumerate(chunks)
-        if chunk.kind == "triples" and len(texts[chunk.document]) == 1
+        if chunk.kind == "triples" and len(texts.get(chunk.document, ())) == 1
     }
 
 
@@ -148,9 +145,7 @@ class SearchIndex:
         self.spellings: list[tuple[str, ...]] = [(entity.name,) for entity in self.entities]
         for alias in aliases:
             self.spellings[where[alias.entity]] += (alias.name,)
-        self.documents: dict[str, list[int]] = {}
-        for index, chunk in enumerate(self.chunks):
-            self.documents.setdefault(chunk.document, []).append(index)
+        self.documents = by_key((chunk.document, index) for index, chunk in enumerate(self.chunks))
         self._tie()
 
     def _tie(self) -> None:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from prompts.text.words import is_han
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
+from storage.records import by_key
 from storage.training_records import FilterRow, PreferenceRow, RewriteRow, Row, RowSource, TrainedStep
 from tasks.question_sets.formats import flat_questions
 
@@ -147,9 +148,7 @@ def divided(rows: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
 def balanced(rows: Sequence[PreferenceRow]) -> list[PreferenceRow]:
     """As many rows of each language and type as the rarest of the types that there are has; a question counts once."""
     once = {fold(row.question): row for row in rows}
-    cells: dict[tuple[str, str], list[PreferenceRow]] = {}
-    for _, row in sorted(once.items()):
-        cells.setdefault((language_of_row(row), row.chosen), []).append(row)
+    cells = by_key(((language_of_row(row), row.chosen), row) for _, row in sorted(once.items()))
     most = min(map(len, cells.values()), default=0)
     return [row for _, cell in sorted(cells.items()) for row in cell[:most]]
 

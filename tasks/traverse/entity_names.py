@@ -1,11 +1,11 @@
 """The entities of the graph that a question names, and where in it the names stand."""
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prompts.text.words import STOPWORDS, WORD, fold_name
+from storage.records import by_key
 from tasks.retrieve.link import Link, Names, longest_stretches
 from tasks.step import step
 
@@ -38,17 +38,12 @@ class Spellings:
         """`spellings[i]` are the names of the entity `ids[i]`, which is the linker's entity number i."""
         self._ids = ids
         self._linker = linker
-        self._exact: dict[str, list[str]] = defaultdict(list)
-        for names, entity in zip(spellings, ids, strict=True):
-            for name in names:
-                self._exact[name].append(entity)
+        self._exact = by_key((name, entity) for names, entity in zip(spellings, ids, strict=True) for name in names)
 
     def named(self, question: str) -> list[NamedEntity]:
         """What a question names, in its order; longest stretches first, no overlaps."""
         written = self._written(question)
-        linked: dict[tuple[int, int], list[Link]] = defaultdict(list)
-        for link in self._linker.link(question):
-            linked[link.start, link.end].append(link)
+        linked = by_key(((link.start, link.end), link) for link in self._linker.link(question))
         by_linker = []
         for (start, reach), links in linked.items():
             text = _POSSESSIVE.sub("", question[start:reach])

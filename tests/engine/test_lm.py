@@ -326,8 +326,3 @@ async def test_an_error_and_all_that_it_came_from_never_hold_the_key_and_a_bad_o
     told = "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr())
     for secret in ("sk-secret", "hf-of-the-environment", "sk-sec"):
         assert secret not in told
-
-
-async def test_an_answer_that_holds_the_key_is_masked() -> None:
-    said, _ = await _asked(Anthropic(said="Ada has the key Bearer sk-secret."))
-    assert said == "Ada has the key Bearer [key masked]."

@@ -2,9 +2,8 @@
 
 import pytest
 
-from flows.settings import load_settings
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.models import OFFLINE, ROLES, ModelChoice, Models, priority
+from prompts.engine.models import ROLES, ModelChoice, Models, priority
 from prompts.engine.providers import endpoint
 from prompts.engine.spending import price_of
 
@@ -70,34 +69,6 @@ def test_questions_go_before_indexing() -> None:
     assert {role for role in ROLES if priority(role) == 0} == {
         "rewrite", "classify", "filter", "route", "structurize", "decompose", "answer",
     }  # fmt: skip
-
-
-def test_settings_give_each_role_its_model_and_each_provider_its_own_address() -> None:
-    settings = load_settings(
-        {
-            "lm": "hosted_vllm/big",
-            "lm_base_url": OWN,
-            "lm_api_key": "k1",
-            "roles": {
-                "extract": {"model": "hosted_vllm/small"},
-                "answer": {"model": "openai/gpt-5"},
-                "route": {"model": OFFLINE},
-            },
-            "rpm": 60,
-            "tpm": 1000,
-            "max_attempts": 2,
-            "timeout": 9.5,
-            "max_tokens": 512,
-        },
-        {},
-    )
-    choices = settings.model_choices()
-    assert choices["report"] == ModelChoice("hosted_vllm/big", OWN, "k1")
-    assert choices["extract"] == ModelChoice("hosted_vllm/small", OWN, "k1")
-    assert choices["answer"] == ModelChoice("openai/gpt-5", None, None), "another provider gets neither address nor key"
-    assert choices["route"] is None
-    calls = settings.call_settings()
-    assert (calls.concurrency, calls.max_attempts, calls.timeout, calls.max_tokens) == (16, 2, 9.5, 512)
 
 
 def test_prices_are_known_or_none() -> None:

@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from flows import graph
-from flows.cli.parser import FORMATS
+from flows.cli.command import FORMATS
 from flows.cli.workspace import MANIFEST
 from storage.export import export
 from storage.workspace import Workspace

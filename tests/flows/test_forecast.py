@@ -12,20 +12,19 @@ import pytest
 from flows.operations.forecast import PASSAGES_A_SECOND, SECONDS_A_CALL
 from storage.workspace import Workspace
 from storage.workspace_db import RunRow
+from tests.copying import corpus_in
 from tests.flows.conftest import Command, row
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("unembedded")
-CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 WITHIN = 0.15
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """The English part of the sample corpus that is text."""
-    ignored = shutil.ignore_patterns("zh", "data", "*.pdf", "*.docx", "*.xlsx", "*.pptx")
-    return Path(shutil.copytree(CORPUS, tmp_path / "corpus", ignore=ignored))
+    return corpus_in(tmp_path, "zh", "data")
 
 
 def snapshot(folder: Path) -> Mapping[str, bytes]:

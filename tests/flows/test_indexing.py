@@ -20,8 +20,8 @@ from storage.errors import RemovalRefused
 from storage.export import Export, export
 from storage.graph_records import Entity
 from storage.run_records import IndexReport
+from tests.copying import CORPUS, corpus_in
 
-CORPUS = Path(__file__).resolve().parent.parent.parent / "examples" / "corpus"
 SAME = IndexOptions()
 
 
@@ -84,10 +84,7 @@ class Bench:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """The sample corpus without what takes seconds to convert."""
-    folder = tmp_path / "corpus"
-    shutil.copytree(CORPUS, folder, ignore=shutil.ignore_patterns("*.pdf", "*.docx", "*.xlsx", "*.pptx"))
-    return folder
+    return corpus_in(tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from flows.__main__ import _run
+from flows.cli.command import _run
 from flows.cli.screen import Screen
 from flows.index import IndexOptions
 from flows.operations.index_run import index_run

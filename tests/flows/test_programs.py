@@ -32,12 +32,6 @@ QUESTIONS = (
 )
 
 
-def asked(server: Server, step: str) -> list[list[dict[str, str]]]:
-    """The messages of each request of a step."""
-    bodies: Any = [request["body"] for request in server.requests() if request["step"] == step]
-    return [body["messages"] for body in bodies]
-
-
 @pytest.fixture
 def route(copied: Command, model_server: Server) -> Route:
     """The router on the models of the command's settings."""
@@ -79,7 +73,7 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
     model_server.reset()
     answer = copied("ask", QUESTION, "--effort", "high", "--json").json
     assert answer["trace"]["route"]["type"] == "graph"
-    (messages,) = asked(model_server, "route")
+    (messages,) = model_server.sent("route")
     assert [turn["role"] for turn in messages] == ["system", *["user", "assistant"] * 3, "user"]
     assert [question in turn["content"] for question, turn in zip(demonstrated, messages[1:6:2], strict=True)] == [
         True
@@ -91,16 +85,16 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
     model_server.reset()
     source = write_rows(tmp_path / "more.jsonl", [row(1), row(2)])
     assert copied("index", str(source), "--allow-removals", "--json").code == 0
-    assert len(asked(model_server, "extract")) == 5
-    for messages in asked(model_server, "extract"):
+    assert len(model_server.sent("extract")) == 5
+    for messages in model_server.sent("extract"):
         assert [turn["role"] for turn in messages] == ["system", *["user", "assistant"] * 2, "user"]
         assert extractor["compiled"].demos[0]["passage"] in messages[1]["content"]
     model_server.reset()
     assert copied("index", str(source), "--json").json["published"] is False, "what a program made stands"
     (copied.workspace / "programs" / "extract.json").unlink()
     copied("index", str(source), "--json")
-    assert all(len(messages) == 2 for messages in asked(model_server, "extract"))
-    assert len(asked(model_server, "extract")) == 5, "without it all passages are read again"
+    assert all(len(messages) == 2 for messages in model_server.sent("extract"))
+    assert len(model_server.sent("extract")) == 5, "without it all passages are read again"
 
 
 def test_a_step_compiled_by_miprov2_is_used_with_its_demonstrations(
@@ -127,7 +121,7 @@ def test_a_step_compiled_by_miprov2_is_used_with_its_demonstrations(
     used(compiled, copied)
     model_server.reset()
     assert copied("ask", QUESTION, "--effort", "high").code == 0
-    (messages,) = asked(model_server, "route")
+    (messages,) = model_server.sent("route")
     assert messages[0]["content"].startswith(f"Step: route\n{unwrapped(compiled.signature.instructions)}\n")
     assert QUESTIONS[0] in messages[1]["content"]
     assert json.loads(messages[2]["content"])["routed"]["structure"] == "graph"

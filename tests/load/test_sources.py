@@ -229,11 +229,6 @@ def test_a_row_without_a_title_is_titled_by_its_opening(tmp_path: Path) -> None:
     assert documents["b"].title != "It"
 
 
-def test_a_file_name_that_is_no_utf_8_is_still_read(tmp_path: Path) -> None:
-    (tmp_path / os.fsdecode(b"br\xfccke.md")).write_text("Text.", encoding="utf-8")
-    assert list(load(tmp_path)[1]) == ["br\ufffdcke.md"]
-
-
 def test_named_pipes_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     assert [skipped.reason for skipped in load(tmp_path)[0].skipped] == ["not a regular file"]

@@ -1,16 +1,15 @@
 """One document more costs its own passages on a model, and little else."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from storage.graph_records import Report
 from storage.run_records import IndexReport
+from tests.copying import corpus_in
 from tests.models.running import Place
 from tests.workspaces import write_rows
 
-CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus"
 MORE = (
     "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
 )
@@ -18,9 +17,7 @@ MORE = (
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    folder = tmp_path / "corpus"
-    shutil.copytree(CORPUS, folder, ignore=shutil.ignore_patterns("*.pdf", "*.docx", "*.pptx", "*.xlsx"))
-    return folder
+    return corpus_in(tmp_path)
 
 
 async def indexed(corpus: Path, place: Place) -> tuple[IndexReport, dict[str, Report]]:

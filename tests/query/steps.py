@@ -12,7 +12,6 @@ from prompts.text.evidence import Evidence
 from prompts.text.question import parse_question
 from prompts.text.relevance import CollectionTopic, Relevance
 
-EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
 Made = TypeVar("Made", bound=Step)
 
 

@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dspy
 import pytest
-from dspy.utils import DummyLM
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +13,7 @@ from prompts.engine.models import Models
 from storage.records import Document, Part
 from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind
 from tasks.sources import Source, best_quote, merged, packed
+from tests.query.steps import scripted
 
 QUESTION = "Who designed the Orla Bridge, and how old is it in 2031?"
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. It opened in 1931 and is 412 metres long. " + "It is grey. " * 30
@@ -41,11 +40,7 @@ def stored(names: Sequence[str]) -> Mapping[str, Document]:
 
 
 def writer(*written: dict[str, Any], kind: type[AnswerStep] = AnswerStep) -> AnswerStep:
-    step = kind(Models.offline())
-    step.lm = DummyLM(
-        [{"written": {name: one[name] for name in ORDER if name in one}} for one in written], adapter=dspy.JSONAdapter()
-    )
-    return step
+    return scripted(kind, *({name: one[name] for name in ORDER if name in one} for one in written))
 
 
 async def answered(text: str, strict: bool = False, **more: Any) -> Answered:

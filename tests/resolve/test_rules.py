@@ -1,10 +1,7 @@
 """Entity resolution by rules: what joins, what stays apart, and what a person's edits change."""
 
-import dspy
 import pytest
-from dspy.utils import DummyLM
 
-from prompts.engine.models import Models
 from prompts.resolve import NameInContext, Pair, Resolve, decide
 from prompts.text.likeness import form
 from storage.graph import Edit, Subject
@@ -13,6 +10,7 @@ from storage.records import Chunk
 from tasks.dedupe import Before, build_graph, dedupe
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.resolve.keys import name_key
+from tests.query.steps import scripted, sent
 from tests.records import chunk_of
 
 Said = tuple[str, ...] | tuple[tuple[str, str], ...]
@@ -178,19 +176,17 @@ SIMILAR = (("Robert Amos Castellan", BESIDE), ("Robert Castellan", BESIDE), ("Ad
 
 
 async def test_a_model_decides_on_all_pairs_in_one_call_and_says_why() -> None:
-    resolver = Resolve(Models.offline())
     verdict = {"pair": 1, "reason": "father and son", "same": False}
-    resolver.lm = DummyLM([{"decided": {"verdicts": [verdict]}}] * 2, adapter=dspy.JSONAdapter())
+    resolver = scripted(Resolve, *[{"verdicts": [verdict]}] * 2)
     extractions, chunks = found_in(*SIMILAR, ("Maren Hollister", "Kai Ott"), ("Maren Holister", "Kai Ott"))
     graph = await dedupe(extractions, list(chunks.values()), resolver)
-    assert len(resolver.lm.history) == 2, "one call for all pairs, and once more for what it left out"
+    assert len(sent(resolver)) == 2, "one call for all pairs, and once more for what it left out"
     assert not together(graph, "Robert Amos Castellan", "Robert Castellan")
     assert together(graph, "Maren Hollister", "Maren Holister"), "what the model leaves out is decided by rule"
 
 
 async def test_a_model_that_refuses_leaves_a_letter_and_the_rule_decides() -> None:
-    resolver = Resolve(Models.offline())
-    resolver.lm = DummyLM([{"decided": "no list"}] * 3, adapter=dspy.JSONAdapter())
+    resolver = scripted(Resolve, *["no list"] * 3)
     extractions, chunks = found_in(*SIMILAR)
     graph = await dedupe(extractions, list(chunks.values()), resolver)
     assert together(graph, "Robert Amos Castellan", "Robert Castellan")
@@ -198,14 +194,13 @@ async def test_a_model_that_refuses_leaves_a_letter_and_the_rule_decides() -> No
 
 
 async def test_what_a_model_has_decided_is_not_asked_again() -> None:
-    resolver = Resolve(Models.offline())
     verdict = {"pair": 0, "reason": "father and son", "same": False}
-    resolver.lm = DummyLM([{"decided": {"verdicts": [verdict]}}] * 2, adapter=dspy.JSONAdapter())
+    resolver = scripted(Resolve, *[{"verdicts": [verdict]}] * 2)
     extractions, chunks = found_in(*SIMILAR)
     first = await dedupe(extractions, list(chunks.values()), resolver)
     before = Before(places=first.places, documents=(), decisions=first.decisions)
     again = await dedupe(extractions, list(chunks.values()), resolver, before=before)
-    assert len(resolver.lm.history) == 1
+    assert len(sent(resolver)) == 1
     assert again.decisions == first.decisions
     assert (again.touched, again.entities) == ((), ()), "nothing has changed"
 

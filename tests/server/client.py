@@ -53,6 +53,10 @@ class Server:
         found: list[dict[str, Any]] = self._ask("GET", "/requests")
         return found
 
+    def sent(self, step: str) -> list[list[dict[str, str]]]:
+        """The messages of each request of a step."""
+        return [request["body"]["messages"] for request in self.requests() if request["step"] == step]
+
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         response = self.client.request(method, path, json=body, timeout=PATIENCE)
         if not response.is_success:

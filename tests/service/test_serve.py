@@ -17,7 +17,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from flows.__main__ import main
-from flows.cli.parser import build_parser
+from flows.cli.command import build_parser
 from flows.service.server import log_to_stderr
 from flows.settings import load_settings
 from tests.patience import PATIENCE

@@ -123,10 +123,12 @@ def served_by(name: str, root: Path, keep: int = 5, url: str | None = None) -> W
     return Workspace(root, keep, open_vector_store(name, root, ServerAddress(url) if url else None))
 
 
-def publish(root: Path, texts: dict[str, str], keep: int = 5, store: str = "auto") -> int:
-    with served_by(store, root, keep).write() as staging:
+def publish(
+    place: Path | Workspace, texts: dict[str, str], keep: int = 5, store: str = "auto", embed: bool = True
+) -> int:
+    with (place if isinstance(place, Workspace) else served_by(store, place, keep)).write() as staging:
         for name, text in texts.items():
-            put(staging, name, text)
+            put(staging, name, text, embed)
         return staging.publish()
 
 

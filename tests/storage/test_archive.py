@@ -111,35 +111,6 @@ def test_other_endings_are_refused(root: Path, tmp_path: Path, name: str) -> Non
 GENERATION = "generations/000001/generation.duckdb"
 
 
-def cut(entries: Entries) -> None:
-    entries[GENERATION] = entries[GENERATION][:-1]
-
-
-def lose(entries: Entries) -> None:
-    for name in ("manifest.json", "generation.duckdb"):
-        del entries[f"generations/000002/{name}"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda entries: entries.update({"../escaped": b"x"}), "'../escaped' is not of a workspace"),
-        (cut, "generation 1 is damaged"),
-        (lose, "current generation"),
-        (lambda entries: entries.clear(), "current generation"),
-    ],
-)
-def test_a_changed_archive_is_refused(
-    archive: Path, tmp_path: Path, change: Callable[[Entries], None], words: str
-) -> None:
-    """tests/hostile holds more changes of an archive, links among them."""
-    changed = rewritten(archive, tmp_path / "changed.tar", change)
-    with pytest.raises(ArchiveError, match=words):
-        read_archive(changed, tmp_path / "in" / "ws")
-    assert list((tmp_path / "in").iterdir()) == []
-    assert not (tmp_path / "escaped").exists()
-
-
 OF_SQLITE = {
     "trigger": "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM memory_entries; END",
     "another version": "PRAGMA user_version = 99",

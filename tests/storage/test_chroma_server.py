@@ -19,7 +19,7 @@ from storage.errors import SettingsError, StorageError
 from storage.vector_stores import ServerAddress, open_vector_store
 from storage.workspace import Workspace
 from tests.patience import wait_for
-from tests.storage.samples import put, same_ranking, served_by, vector
+from tests.storage.samples import publish, put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
 
@@ -82,13 +82,6 @@ def served(root: Path, url: str) -> Workspace:
     return served_by("auto", root, 2, url)
 
 
-def publish(workspace: Workspace, **documents: str) -> int:
-    with workspace.write() as staging:
-        for document, text in documents.items():
-            put(staging, document, text)
-        return staging.publish()
-
-
 def names(workspace: Workspace, *numbers: int, aside: str = "") -> set[str]:
     identity = (workspace.root / "IDENTITY").read_text().strip()
     return {f"trellis-{identity}-{number:06d}{aside}" for number in numbers}
@@ -104,7 +97,7 @@ def test_each_generation_has_a_collection_and_takes_it_along(
 ) -> None:
     workspace = served(tmp_path / "ws", server.url)
     for number in (1, 2, 3):
-        assert publish(workspace, **{f"d{number}": f"text {number} " * 30}) == number
+        assert publish(workspace, {f"d{number}": f"text {number} " * 30}) == number
     assert mine(server, workspace) == names(workspace, 2, 3)
     assert not list(tmp_path.glob("ws/generations/*/chroma-*"))
     for number in (2, 3):
@@ -114,8 +107,8 @@ def test_each_generation_has_a_collection_and_takes_it_along(
             assert same_ranking(found, generation.vectors.exact_search(vector("q"), 5, ["d1", "d2"]))
             assert len(found) == 5
     # Another workspace on the same server is left alone.
-    publish(served(tmp_path / "other", server.url), a="a")
-    publish(workspace, d4="four")
+    publish(served(tmp_path / "other", server.url), {"a": "a"})
+    publish(workspace, {"d4": "four"})
     assert len(mine(server, Workspace(tmp_path / "other"))) == 1
     assert caplog.messages == []
 
@@ -124,7 +117,7 @@ def test_without_its_server_the_database_answers_and_says_so_once(
     server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     workspace = served(tmp_path, server.url)
-    publish(workspace, a="alpha " * 60)
+    publish(workspace, {"a": "alpha " * 60})
     with workspace.read() as generation:
         expected = generation.vectors.search(vector("q"), 3)
         server.stop()
@@ -137,7 +130,7 @@ def test_without_its_server_the_database_answers_and_says_so_once(
     with pytest.raises(StorageError, match=r"no Chroma server answers.*TRELLIS_CHROMA_URL"):
         workspace.write()
     server.start()
-    publish(workspace, b="beta")  # the lock was let go
+    publish(workspace, {"b": "beta"})  # the lock was let go
 
 
 def test_a_server_that_dies_in_a_run_costs_the_run_nothing(
@@ -162,7 +155,7 @@ def test_a_server_that_dies_in_a_run_costs_the_run_nothing(
 
 def test_what_a_dead_run_left_is_removed_by_the_next(server: Running, tmp_path: Path) -> None:
     workspace = served(tmp_path, server.url)
-    publish(workspace, a="alpha " * 20)
+    publish(workspace, {"a": "alpha " * 20})
     with workspace.write() as staging:
         put(staging, "b", "never published " * 20)
         staging.build_index()
@@ -193,7 +186,7 @@ def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp
         address = ServerAddress(server.url, "acme", database)
         return Workspace(tmp_path / "ws", 2, open_vector_store("chroma-server", tmp_path / "ws", address))
 
-    publish(workspace("handbook"), a="alpha " * 60)
+    publish(workspace("handbook"), {"a": "alpha " * 60})
     client = chromadb.HttpClient("127.0.0.1", server.port, tenant="acme", database="handbook")
     (collection,) = client.list_collections()
     assert {collection.name} == names(workspace("handbook"), 1)
@@ -253,7 +246,7 @@ def test_a_guarded_server_is_told_who_asks(
     with guarded(server.url, header, value) as host:
         address = ServerAddress(f"http://{user}{host}", token=None if user else "tok-123")
         workspace = Workspace(tmp_path, 2, open_vector_store("chroma-server", tmp_path, address))
-        publish(workspace, a="alpha " * 60)
+        publish(workspace, {"a": "alpha " * 60})
         with workspace.read() as generation:
             assert len(generation.vectors.search(vector("q"), 3)) == 3
         assert caplog.messages == []

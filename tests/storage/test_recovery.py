@@ -4,6 +4,7 @@ returns."""
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from storage.recovery import damage
 from storage.workspace import Workspace
 from tests.copying import copy_of
 from tests.faults.disk import no_more_files
+from tests.storage import samples
 from tests.storage.conftest import Start
 from tests.storage.samples import put, served_by, vector
 
 Change = Callable[[Path], object]
 LONG = "zebra crossing "
+publish = partial(samples.publish, store="chroma", embed=False)
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +35,6 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(three: Path, tmp_path: Path) -> Path:
     return copy_of(three, tmp_path / "ws")
-
-
-def publish(root: Path, texts: dict[str, str], keep: int = 5, embed: bool = False) -> int:
-    with served_by("chroma", root, keep).write() as staging:
-        for name, text in texts.items():
-            put(staging, name, text, embed)
-        return staging.publish()
 
 
 def folder(root: Path, number: int) -> Path:

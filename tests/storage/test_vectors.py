@@ -153,9 +153,7 @@ def test_rebuilding_does_not_disturb_an_open_reader(root: Path, caplog: pytest.L
 
 
 def test_a_generation_without_vectors_works(root: Path) -> None:
-    with chroma(root).write() as staging:
-        put(staging, "a", "全部中文", embed=False)
-        staging.publish()
+    publish(root, {"a": "全部中文"}, store="chroma", embed=False)
     with chroma(root).read() as generation:
         assert generation.vectors.model() is None
         assert generation.vectors.search(vector("q"), 3) == []
@@ -282,9 +280,7 @@ def test_its_indexes_go_with_their_generations_and_can_be_built_anew(tmp_path: P
     store = MemoryStore()
     workspace = Workspace(tmp_path, 2, store)
     for name in "abc":
-        with workspace.write() as staging:
-            put(staging, name, f"{name} " * 60)
-            staging.publish()
+        publish(workspace, {name: f"{name} " * 60})
     assert sorted(store.indexes) == [2, 3]
     store.indexes.clear()
     assert workspace.rebuild_vectors() == 18
@@ -298,9 +294,7 @@ def test_what_an_approximate_index_does_not_find_the_database_does(
 ) -> None:
     store = MemoryStore()
     workspace = Workspace(tmp_path, 2, store)
-    with workspace.write() as staging:
-        put(staging, "a", " ".join(str(n) for n in range(100)))
-        staging.publish()
+    publish(workspace, {"a": " ".join(str(n) for n in range(100))})
     store.indexes[1].unreachable = 2
     with workspace.read() as generation:
         total = generation.vectors.count()
@@ -313,9 +307,7 @@ def test_few_windows_are_all_compared_and_many_are_indexed(tmp_path: Path) -> No
     larger = MemoryStore()
     workspace = Workspace(tmp_path, 5, StoreBySize(larger, exact_up_to=10))
     for name, built in (("a", []), ("b", [2])):
-        with workspace.write() as staging:
-            put(staging, name, f"{name} " * 60)
-            staging.publish()
+        publish(workspace, {name: f"{name} " * 60})
         assert list(larger.indexes) == built, "a small workspace has no index"
     for number in (1, 2):
         with workspace.read(number) as generation:

@@ -70,18 +70,6 @@ def test_leaving_without_publishing_discards(root: Path) -> None:
     assert ids(workspace) == ["a", "d"]
 
 
-def test_a_reader_finishes_on_the_generation_that_it_started_with(root: Path) -> None:
-    publish(root, {"a": "alpha"})
-    workspace = Workspace(root, keep_generations=1)
-    generation = workspace.read()
-    assert not workspace.changed(generation)
-    publish(root, {"b": "beta"}, keep=1)
-    assert workspace.changed(generation)
-    assert generation.documents.ids() == ["a"]
-    assert generation.documents.document("a").text == "alpha"
-    generation.close()
-
-
 def test_only_unread_old_generations_are_removed(root: Path) -> None:
     publish(root, {"a": "alpha"})
     workspace = Workspace(root, keep_generations=2)
@@ -91,25 +79,13 @@ def test_only_unread_old_generations_are_removed(root: Path) -> None:
         assert [i.number for i in workspace.generations()] == [1, 3, 4]
         assert workspace.clean() == []
         assert held.documents.ids() == ["a"]
+    (root / "staging" / "left").write_bytes(b"x" * 5_000)
     assert workspace.clean() == [1]
+    assert list((root / "staging").iterdir()) == []
     with pytest.raises(UnknownGeneration, match="Kept: 3, 4"):
         workspace.read(1)
     with pytest.raises(StorageError, match="at least one"):
         Workspace(root, keep_generations=0)
-
-
-def test_a_number_is_never_given_twice(root: Path) -> None:
-    for name in "abc":
-        publish(root, {name: name})
-    workspace = Workspace(root, keep_generations=1)
-    workspace.rollback(1)
-    assert (workspace.current(), ids(workspace)) == (1, ["a"])
-    with pytest.raises(UnknownGeneration, match="Kept: 1, 2, 3"):
-        workspace.rollback(7)
-    assert publish(root, {"d": "d"}, keep=1) == 4
-    assert ids(workspace) == ["a", "d"]
-    with workspace.write() as staging:
-        assert staging.base_number == 4
 
 
 def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
@@ -150,15 +126,3 @@ def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: S
         word, reads, generations = outcome.split(maxsplit=2)
         assert word == "done", outcome
         assert int(reads) >= int(generations) >= 2
-
-
-def test_a_clean_up_frees_what_nobody_reads(root: Path) -> None:
-    for name in "abc":
-        publish(root, {name: name})
-    (root / "staging" / "left").write_bytes(b"x" * 5_000)
-    workspace = Workspace(root, keep_generations=1)
-    with workspace.read(1):
-        assert workspace.clean() == [2]
-        assert list((root / "staging").iterdir()) == []
-    assert workspace.clean() == [1]
-    assert [one.number for one in workspace.generations()] == [3]

@@ -11,7 +11,6 @@ from storage.errors import StorageError, WorkspaceFormatError
 from storage.evaluation_records import Feedback
 from storage.memory import Memory, MemoryEntry
 from storage.sqlite import SqliteFile
-from storage.workspace import Workspace
 from storage.workspace_db import SCHEMA, RunHistory, RunRow, WorkspaceDatabase
 from tests.patience import PATIENCE
 from tests.storage.conftest import Start
@@ -34,14 +33,6 @@ def entry(title: str, evidence: str, source: str = "q", content: str = "c", gene
 
 def titles(db: WorkspaceDatabase) -> list[str]:
     return [one.title for one in db.memory.entries()]
-
-
-def test_opening_a_workspace_makes_no_database(tmp_path: Path) -> None:
-    database = Workspace(tmp_path / "ws").database
-    assert database.model_answers.get("k") is None
-    assert not (tmp_path / "ws").exists(), "nor does reading from it"
-    database.model_answers.put("k", "v")
-    assert (tmp_path / "ws" / FILE).exists()
 
 
 def test_memory_replaces_by_source_and_title(db: WorkspaceDatabase) -> None:

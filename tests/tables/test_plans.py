@@ -3,9 +3,7 @@
 import string
 from collections.abc import Callable, Iterator, Sequence
 
-import dspy
 import pytest
-from dspy.utils import DummyLM
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +16,7 @@ from storage.records import Document
 from tasks.tables.answer import answer_from_tables, table_result
 from tasks.tables.relations import NIL, grids_in, relations_of
 from tasks.tables.run_plan import DoesNotFit, run
+from tests.query.steps import scripted
 from tests.tables.documents import PORTS, STATEMENT, branches, chinese, document, ports, samples, statements
 from tests.workspaces import asked, indexed, opened
 
@@ -115,12 +114,6 @@ def test_amounts_in_running_text_and_scales_of_headings() -> None:
     assert {label: scale_stated(label) for label in stated} == stated
 
 
-def planner(plan: dict[str, object]) -> PlanTable:
-    made = PlanTable(Models.offline())
-    made.lm = DummyLM([{"plan": plan}], adapter=dspy.JSONAdapter())
-    return made
-
-
 def where(column: str, comparison: str, value: str) -> TableFilter:
     return TableFilter.model_validate({"column": column, "comparison": comparison, "value": value})
 
@@ -128,20 +121,21 @@ def where(column: str, comparison: str, value: str) -> TableFilter:
 async def test_the_models_plan_stands_where_the_rules_have_another_or_none() -> None:
     question = "Which bridge is the longest?"
     plan: dict[str, object] = {"operation": "min", "columns": ["opened"], "filters": [], "limit": 1}
-    found = await answer_from_tables(question, samples(), planner(plan))
+    found = await answer_from_tables(question, samples(), scripted(PlanTable, plan))
     assert found is not None
     assert found.values == ("Old Saltmere Bridge",)
     plan = {
         "reason": "Sound Railway owns one.", "operation": "count",
         "filters": [{"column": "owner", "comparison": "equal", "value": "Sound Railways Co"}],
     }  # fmt: skip
-    found = await answer_from_tables("Do trains have a crossing of their own?", samples(), planner(plan))
+    found = await answer_from_tables("Do trains have a crossing of their own?", samples(), scripted(PlanTable, plan))
     assert found is not None
     assert (found.values, found.sentence) == (("1",), "1: Lanner Viaduct.")
 
 
 async def test_a_model_that_sees_no_plan_gets_none_made() -> None:
-    assert await answer_from_tables("Which bridge is the longest?", samples(), planner({"operation": "none"})) is None
+    none = scripted(PlanTable, {"operation": "none"})
+    assert await answer_from_tables("Which bridge is the longest?", samples(), none) is None
 
 
 @pytest.mark.parametrize(
@@ -157,7 +151,7 @@ async def test_a_model_that_sees_no_plan_gets_none_made() -> None:
     ],
 )  # fmt: skip
 async def test_a_plan_that_names_what_is_not_there_says_so(plan: dict[str, object], problem: str) -> None:
-    found = await answer_from_tables("?", samples(), planner(plan))
+    found = await answer_from_tables("?", samples(), scripted(PlanTable, plan))
     assert found is not None
     assert (found.cells, found.values, found.sentence) == ((), (), "")
     assert found.plan.startswith("does not fit: ")

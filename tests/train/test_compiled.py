@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -43,12 +42,6 @@ def gold(copied: Command, scripted: Server, tmp_path: Path) -> Path:
     return write_rows(tmp_path / "gold.jsonl", rows)
 
 
-def sent(server: Server, step: str) -> list[list[dict[str, str]]]:
-    """The messages of each request of a step."""
-    bodies: Any = [request["body"] for request in server.requests() if request["step"] == step]
-    return [body["messages"] for body in bodies]
-
-
 @pytest.mark.parametrize("by", ["bootstrap", "mipro", "gepa"])
 @pytest.mark.parametrize("measure", ["exact_match"])
 def test_an_answer_is_compiled_by_a_measure_and_asked_with_what_was_found(
@@ -64,7 +57,7 @@ def test_an_answer_is_compiled_by_a_measure_and_asked_with_what_was_found(
     model_server.misbehave()
     model_server.reset()
     assert copied("ask", "Where was Tomas Reyd born?", "--mode", "naive", "--json").code == 0
-    (messages,) = sent(model_server, "answer")
+    (messages,) = model_server.sent("answer")
     if by == "bootstrap":
         assert program["demos"]
         assert program["demos"][0]["question"] in messages[1]["content"]
