@@ -35,7 +35,7 @@ GROUPS = {
         "chroma_database", "chroma_api_key",
     ),
     "Reranking": ("reranker", "reranker_base_url", "reranker_api_key", "reranker_passages"),
-    "Answers": ("strict", "grounding", "memory", "tau", "theta", "pages"),
+    "Answers": ("strict", "answer_alone", "grounding", "memory", "tau", "theta", "pages"),
     "Workspace and machines": (
         "workspace", "cache_dir", "keep_generations", "runner", "runner_address", "runner_workers",
     ),

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from flows.modes.auto import answer_in_turn
 from flows.modes.registry import AUTO, SEARCH, RegisteredMode, call_with, find_mode
-from flows.question import AskOptions, ModeResult, Resources, Response, answer_of, part_answer, resources_for, written
+from flows.question import (
+    AskOptions,
+    ModeResult,
+    Resources,
+    Response,
+    answer_of,
+    answered_alone,
+    part_answer,
+    resources_for,
+    written,
+)
 from flows.session import SESSIONS, Session
 from prompts.decompose import Decompose
 from prompts.engine.bridge import waiting
@@ -43,6 +53,7 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     started = time.monotonic()
     resources = await resources_for(question, options, session)  # rewrite
     response = await (answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode))
+    response = await answered_alone(resources, response)  # where that is set, and nothing was found
     return answer_of(question, resources, response, time.monotonic() - started)
 
 
@@ -107,7 +118,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
         )  # fmt: skip
     structured = await structurize(pool, question.text, Structurize(models, route.type))  # structurize
     parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
-    several = parts if resources.writes and len(parts) > 1 else []
+    several = parts if len(parts) > 1 else []
     answers = await answer_parts(several, lambda part: part_answer(resources, part))
     cited = [source for part in answers for source in part.cited]
     sources = packed(merged([*table.sources, *cited, *search.sources(kept_passages)]), search.most)

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from flows.modes.registry import AUTO, SEARCH, call_with, check_mode, find_mode
 from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
-from prompts.answer import AnswerStep
+from prompts.answer import AnswerStep, Direct
 from prompts.engine.embedders import Embedder, cosines
 from prompts.engine.models import Models
 from prompts.engine.rerankers import Reranker
@@ -40,7 +40,7 @@ from storage.answer_records import (
 )
 from storage.errors import NothingMatches, UsageError
 from storage.records import Chunk, Document, DocumentText, by_key
-from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer
+from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer, answer_directly
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
 from tasks.memory import QuestionMemory, Recall
@@ -52,8 +52,6 @@ from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 from tasks.sources import Source, merged, packed, source_of
 
-# Of very short passages no more are read than this, however many fit.
-MOST_PASSAGES = 60
 EXCERPT_PASSAGES = 12
 PART_PASSAGES = 8
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
@@ -361,8 +359,7 @@ def _depth(k: int, models: Models, session: Session) -> int:
     """
     if models.is_offline("answer"):
         return max(k, EXCERPT_PASSAGES)
-    fit = math.ceil(models.policy.limits.answer / max(session.passage_tokens, 1.0))
-    return max(k, min(fit, MOST_PASSAGES))
+    return max(k, math.ceil(models.policy.limits.answer / max(session.passage_tokens, 1.0)))
 
 
 # --- what comes of it ------------------------------------------------------------------------------------------------
@@ -407,6 +404,17 @@ async def written(resources: Resources, result: ModeResult) -> Answered:
     options = resources.answering
     writer = result.writer(resources.models, resources.question.options.on_text, options.language)
     return await answer(resources.question.wording, result.context, writer, options, result.stated)
+
+
+async def answered_alone(resources: Resources, response: Response) -> Response:
+    """The response, or where nothing at all was found and the settings let it, what the model knows (ERM4)."""
+    found = response.result.context
+    alone = resources.search.session.runtime.settings.answer_alone and resources.writes
+    if not alone or response.answered.fallback != "abstained" or found.sources or found.notes:
+        return response
+    stated = await answer_directly(resources.question.text, Direct(resources.models))
+    result = replace(response.result, stated=stated)
+    return replace(response, result=result, answered=await written(resources, result))
 
 
 async def part_answer(resources: Resources, part: str) -> PartAnswer:

@@ -145,11 +145,11 @@ class Runtime:
         """Changes when a setting or prompt changes that the stored index depends on."""
         from tasks.extract import READER_VERSION
 
-        settings = self.settings
+        settings, limits = self.settings, self.settings.policy().limits
         parts = (
             READER_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.communities,
-            settings.community_size, settings.report_context, settings.summary_context,
-            self.sparing, self.embedder.name, *sorted(self.authors.items()),
+            settings.community_size, limits.report, limits.summary, self.sparing, self.embedder.name,
+            *sorted(self.authors.items()),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

@@ -39,8 +39,6 @@ TAILORING_FILE = "tailoring.toml"
 PROGRAMS_FOLDER = "programs"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
 _TAILORING_VARIABLES = ("persona", "language", "entity_types")
-# Tokens of a context that is not set, by effort.
-_CONTEXTS = {"low": 3000, "medium": 3000, "high": 12_000}
 _ROLE_SUFFIXES = {"model": "", "base_url": "_BASE_URL", "api_key": "_API_KEY"}
 
 
@@ -223,6 +221,11 @@ class Settings(BaseModel):
         default=False,
         description="Whether sentences of an answer that no source supports are withheld instead of flagged.",
     )
+    answer_alone: bool = Field(
+        default=False,
+        description="Whether a model answers from what it knows, as `ungrounded`, where nothing was found to answer "
+        "from; else such a question is `abstained`.",
+    )
     answer_tokens: int | None = Field(
         default=None, ge=200, description="Evidence that an answer is written from, not what is written (`max_tokens`)."
     )
@@ -233,13 +236,9 @@ class Settings(BaseModel):
     map_tokens: int | None = Field(default=None, ge=200, description="Reports in a call of the map step.")
     points_tokens: int | None = Field(default=None, ge=200, description="Points that the last step of it reads.")
     rate_tokens: int | None = Field(default=None, ge=200, description="Openings of reports in a call that rates them.")
-    report_tokens: int | None = Field(
-        default=None, ge=200, description="The most that one report is written from (by effort: 3000, `high` 12000)."
-    )
+    report_tokens: int | None = Field(default=None, ge=200, description="The most that one report is written from.")
     summary_tokens: int | None = Field(
-        default=None,
-        ge=200,
-        description="The most that one description is written from (by effort: 3000, `high` 12000).",
+        default=None, ge=200, description="The most that one description is written from."
     )
     context_window: int | None = Field(
         default=None, ge=2000,
@@ -296,16 +295,6 @@ class Settings(BaseModel):
     def compiled(self) -> tuple[dict[str, Any], ...]:
         """The compiled steps: the state that DSPy saved of each."""
         return self._compiled
-
-    @property
-    def report_context(self) -> int:
-        """Tokens that one report is written from."""
-        return self.report_tokens or _CONTEXTS[self.effort]
-
-    @property
-    def summary_context(self) -> int:
-        """Tokens of statements that one description is written from."""
-        return self.summary_tokens or _CONTEXTS[self.effort]
 
     def model_choices(self) -> dict[Role, ModelChoice | None]:
         """The model of each role; None is offline."""

@@ -123,9 +123,12 @@ async def answer(
     )
     draft = await writer.run(request)
     answered_by: AnsweredBy = "excerpts" if writer.is_offline else "model"
-    if not draft.answerable:
-        return replace(abstained(question, answered_by, draft.text), reasoning=draft.reasoning)
     bound = bind(draft, context.sources, options.documents)
+    if not draft.answerable:
+        return replace(
+            abstained(question, answered_by, bound.text), citations=bound.citations, reasoning=draft.reasoning,
+            removed_markers=bound.removed,
+        )  # fmt: skip
     # A model that judges support takes its time: other questions go on meanwhile.
     if options.scorer is word_coverage:
         grounding = ground_of(question, bound, context, options.scorer)

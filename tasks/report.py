@@ -16,6 +16,7 @@ of all the levels above it.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from prompts.engine.effort import LIMITS
 from prompts.engine.errors import ModelRefused
 from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
 from prompts.text.tokens import count_tokens
@@ -26,7 +27,7 @@ from tasks.step import PATIENT, gather_or_cancel, step
 
 # As inputs of a report that a model should have written: no later run takes it over.
 _NOT_AS_ASKED = ""
-REPORT_TOKENS = 3_000
+REPORT_TOKENS = LIMITS["medium"].report
 _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 # Hears that so many of so many are done.
 Progress = Callable[[int, int], object]

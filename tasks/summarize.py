@@ -8,6 +8,7 @@ What a model has described before is not described again for as long as model, p
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from prompts.engine.effort import LIMITS
 from prompts.engine.errors import ModelRefused
 from prompts.summarize import (
     DescribeRelations,
@@ -23,7 +24,7 @@ from storage.records import DeadLetter, Record, content_id
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.step import PATIENT, gather_or_cancel, portions, step
 
-STATEMENTS_TOKENS = 3_000  # in one request, unless the settings say otherwise
+STATEMENTS_TOKENS = LIMITS["medium"].summary  # in one request, unless the settings say otherwise
 RELATIONS_IN_ONE_CALL = 10
 
 

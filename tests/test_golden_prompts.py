@@ -5,6 +5,7 @@ An instruction file that several prompts share stands in full in the golden file
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ def name_of(step: Step) -> str:
     """The name of a prompt's signature: those of the structures are forms of one step."""
     task = Structurize.forms[step.structure] if isinstance(step, Structurize) else step.task
     return task.__name__
+
+
+# Whose answers make no index and no answer to a user: they judge, or invent what is trained on.
+OF_EVALUATION = {"judge", "synthesize"}
+
+
+@pytest.mark.parametrize("step", [step for step in BUILT if step.role not in OF_EVALUATION], ids=name_of)
+def test_a_prompt_has_an_example_in_english_and_one_in_chinese(step: Step) -> None:
+    told = step.module.messages(SHOWN[name_of(step)])[0].content
+    assert re.search(r"Example|Two findings as they should be", told)
+    assert re.search(r"[\u4e00-\u9fff]{4}", told)
 
 
 @pytest.mark.parametrize("step", BUILT, ids=name_of)

@@ -1,10 +1,12 @@
 """Settings: parameter > environment > file > default, checked, and never silently ignored."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from flows.settings import load_settings
+from prompts.engine.effort import Effort
 from prompts.engine.models import ModelChoice
 from storage.errors import SettingsError
 
@@ -65,6 +67,20 @@ def test_keys_are_never_shown(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({"lm_api_key": ["made-up-secret"]}, {})
     assert "made-up-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+def test_every_token_limit_grows_and_shrinks_with_the_context_window(effort: Effort) -> None:
+    def limits(**more: object) -> dict[str, int]:
+        return asdict(load_settings({"effort": effort, **more}, {}).policy().limits)
+
+    usual = limits()
+    assert limits(context_window=128_000) == usual
+    assert limits(context_window=256_000) == {name: 2 * limit for name, limit in usual.items()}
+    assert limits(context_window=8_000_000) == {name: 4 * limit for name, limit in usual.items()}
+    assert max(limits(context_window=4_000).values()) <= 1_600
+    for name in usual:
+        assert limits(context_window=4_000, **{f"{name}_tokens": 5_000})[name] == 5_000
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:

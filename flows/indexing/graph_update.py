@@ -63,7 +63,7 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     touched, settings, stored = graph.touched, runtime.settings, staging.graph
     anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
-    described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.summary_context)
+    described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.policy().limits.summary)
     replace_letters(staging, "summarize", described.dead_letters, graph.size, settings.failure_limit, touched)
     rows = described.graph
     if touched is None:
@@ -114,7 +114,7 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     }
     known, progress = {old.inputs: old for old in reports if old.inputs}, partial(runtime.progress, "report")
     evidence = _evidence_of(staging, members, valid)
-    reported = await report(communities, evidence, runtime.report, known, settings.report_context, progress)
+    reported = await report(communities, evidence, runtime.report, known, settings.policy().limits.report, progress)
     before, after = _with_report(hierarchy.before, reports), _with_report(communities, reported.reports)
     differ = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     stored.replace_communities(

@@ -23,8 +23,7 @@ SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no ans
 async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mode], Awaitable[Response]]) -> Response:
     """The answer of the first of the modes that fit the question that gives any; `respond` answers in one mode."""
     decision = await choose_mode(resources)
-    first: Response | None = None
-    tried: list[ModeTried] = []
+    tried: list[Response] = []
     modes = list(dict.fromkeys((decision.mode, SEARCH)))
     if decision.mode in WHOLE and Choose(resources.models).doubts(decision.confidence):
         modes.reverse()  # what is found tells whether the question is about a part
@@ -33,12 +32,17 @@ async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mod
         if tried:
             resources.withdraw_draft()
         response = await respond(resources, mode)
+        tried.append(response)
         if response.answered.fallback != "abstained":
-            return replace(response, decision=decision.model_copy(update={"mode": mode, "tried": tuple(tried)}))
-        first = first or response
-        tried.append(ModeTried(mode=mode, said=response.answered.text[:SHOWN_OF_TRIED]))
-    assert first is not None  # noqa: S101 -- the order holds one mode at least
-    return replace(first, decision=decision.model_copy(update={"tried": tuple(tried[1:])}))
+            break
+    else:
+        # What a model says of evidence that it has read comes before what nobody has read anything for.
+        read = (one for one in tried if resources.writes and one.result.context.sources)
+        response = next(read, tried[0])
+    others = tuple(
+        ModeTried(mode=one.mode, said=one.answered.text[:SHOWN_OF_TRIED]) for one in tried if one is not response
+    )
+    return replace(response, decision=decision.model_copy(update={"mode": response.mode, "tried": others}))
 
 
 async def choose_mode(resources: Resources) -> ModeDecision:

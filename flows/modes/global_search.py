@@ -83,9 +83,10 @@ def result_of(
         report = texts.offered.get(point.report)
         title = report.title if report else ""
         parts.append(SubQuestion(question=title, answer=point.text, evidence=tuple(chunks)))
-    if not points or (topic.missing > MOST_MISSING and not topic.relevance.names):
+    stated: StatedAnswer | None = None
+    if points and topic.missing > MOST_MISSING and not topic.relevance.names:
         stated = StatedAnswer(nothing_said(topic.relevance.question.chinese), fallback="abstained")
-    else:
+    elif points:
         lines = [f"{claim.text} {_marks(claim.findings, of)}" for claim in by_source(points)]
         # Nothing shows that quotes from some reports say all that a collection does.
         stated = StatedAnswer("\n".join(lines), fallback="partial")

@@ -26,7 +26,8 @@ class TokenLimits:
     judges them. `structure`: text in one call that structures it. `structures`: what all documents together give to be
     structured. `map`: community reports (or texts) in one call of the map step. `points`: partial answers that the
     reduce step reads. `rate`: lists that a step chooses from or looks up in, in one call: openings of reports, titles,
-    relations of a graph, earlier turns of a conversation.
+    relations of a graph, earlier turns of a conversation. `report`: what a community's report is written from.
+    `summary`: statements that an entity's or a relation's description is written from.
     """
 
     answer: int
@@ -37,6 +38,8 @@ class TokenLimits:
     map: int
     points: int
     rate: int
+    report: int
+    summary: int
 
     def within(self, window: int | None) -> "TokenLimits":
         """Grown or shrunk with a model's context window (tokens); unchanged where that is unknown."""
@@ -48,16 +51,16 @@ class TokenLimits:
 
 
 LIMITS: dict[Effort, TokenLimits] = {
-    "low": TokenLimits(3_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000),
-    "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000),
-    "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000),
+    "low": TokenLimits(3_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000, 3_000, 3_000),
+    "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000),
+    "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000),
 }
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The effort of one question and the token limits of its prompts."""
+    """The effort of a question or an index run, and the token limits of its prompts."""
 
     effort: Effort = "medium"
     limits: TokenLimits = LIMITS["medium"]

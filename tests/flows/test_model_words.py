@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -129,6 +130,47 @@ def test_parts_are_answered_by_the_model_and_cited_by_the_whole(copied: Command,
     bodies = [str(request["body"]) for request in model_server.requests() if request["step"] == "answer"]
     assert len(bodies) == 3
     assert "Answer to: When did Orla Bridge open?" in bodies[-1]
+
+
+def test_parts_that_a_model_gave_are_answered_by_excerpts_where_none_writes(
+    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_LM_ANSWER", "offline")
+    answer = copied("ask", "When did Orla Bridge open and where was Tomas Reyd born?", "--json").json
+    parts = answer["trace"]["subquestions"]
+    assert [part["question"] for part in parts] == ["When did Orla Bridge open?", "where was Tomas Reyd born?"]
+    assert all(part["evidence"] for part in parts)
+    assert [word in part["answer"] for word, part in zip(("1931", "Velin"), parts, strict=True)] == [True, True]
+    assert {"1931", "Velin"} <= set(re.findall(r"\w+", answer["answer"]))
+
+
+def none_helps(server: Server) -> None:
+    """Let the filter keep nothing, and the model know the answer by itself."""
+    judged = [{"passage": n, "explanation": "Denies it.", "label": "contradiction"} for n in range(1, 4)]
+    server.misbehave(
+        {"kind": "writes", "step": "filter", "says": json.dumps({"judged": {"judgements": judged}})},
+        {"kind": "writes", "step": "direct", "says": json.dumps({"written": {"answer": "I believe that Reyd did."}})},
+    )
+
+
+def test_where_nothing_is_found_the_model_answers_alone_if_that_is_set(
+    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none_helps(model_server)
+    answer = copied("ask", "Who designed Orla Bridge?", "--effort", "high", "--json").json
+    assert (answer["fallback"], answer["trace"]["answered_by"]) == ("abstained", "model")
+    monkeypatch.setenv("TRELLIS_ANSWER_ALONE", "true")
+    answer = copied("ask", "Who designed Orla Bridge?", "--effort", "high", "--json").json
+    assert (answer["answer"], answer["fallback"]) == ("I believe that Reyd did.", "ungrounded")
+    assert (answer["citations"], answer["trace"]["answered_by"]) == ([], "model")
+
+
+def test_who_has_read_evidence_says_that_the_documents_do_not_say(copied: Command, model_server: Server) -> None:
+    knowing(model_server, "Nobody is said to have painted it.", (), answerable=False)
+    answer = copied("ask", "What are the main themes of the documents?", "--json").json
+    assert (answer["answer"], answer["fallback"]) == ("Nobody is said to have painted it.", "abstained")
+    tried = answer["trace"]["decision"]["tried"]
+    assert answer["trace"]["mode"] not in {one["mode"] for one in tried}
 
 
 def test_a_plan_that_does_not_fit_the_tables_is_told_and_passages_answer(

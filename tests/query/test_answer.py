@@ -127,6 +127,13 @@ async def test_only_the_model_says_that_the_documents_do_not_say(written: dict[s
     assert (found.fallback, found.text, found.citations) == ("abstained", told, ())
 
 
+async def test_an_abstention_keeps_its_citations_like_an_answer() -> None:
+    found = await answered("Reyd's life [2] is told, not who painted the bridge [9].", answerable=False)
+    assert (found.fallback, found.text) == ("abstained", "Reyd's life [1] is told, not who painted the bridge.")
+    assert [(one.marker, one.document) for one in found.citations] == [("[1]", "reyd")]
+    assert found.removed_markers == ("[9]",)
+
+
 async def test_without_any_evidence_nobody_is_asked() -> None:
     step = writer()
     found = await answer("谁设计了奥拉桥?", AnswerContext(()), step, AnswerOptions(stored, lambda _: 1.0))
