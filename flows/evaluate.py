@@ -48,6 +48,7 @@ from tasks.evaluate.compare import (
     mean_scores,
     most_different,
     summed,
+    upper_end,
     values_of,
     wins_by_judge,
     wins_by_measure,
@@ -400,8 +401,9 @@ async def forecast_evaluation(plan: EvaluationPlan, runtime: Runtime) -> Evaluat
     left = len(plan.questions) - len(few.questions)
     judging = summed([usage_of(models.meter, 0.0)], left / len(few.questions))
     return EvaluationForecast(
-        systems=tuple(rows), judging=judging, sample=len(few.questions), **dict(summed([*rows, judging]))
-    )
+        systems=tuple(rows), judging=judging, most=summed([*(row.most for row in rows), judging]),
+        sample=len(few.questions), **dict(summed([*rows, judging])),
+    )  # fmt: skip
 
 
 def _forecast_of(answers: Sequence[EvaluatedAnswer], left: int, plan: EvaluationPlan) -> SystemForecast:
@@ -411,8 +413,9 @@ def _forecast_of(answers: Sequence[EvaluatedAnswer], left: int, plan: Evaluation
     if not used:
         raise UsageError(f"{name} answered none of {len(answers)} questions: {answers[0].error}.", "Mend that first.")
     recorded = any(system.name == name and system.recorded is not None for system in plan.systems)
-    total = summed(used, 0.0 if recorded else left / len(used))
-    return SystemForecast(system=name, questions=left, **dict(total))
+    asked = 0 if recorded else left
+    total = summed(used, asked / len(used))
+    return SystemForecast(system=name, questions=left, most=upper_end(used, asked), **dict(total))
 
 
 def __getattr__(name: str) -> Any:

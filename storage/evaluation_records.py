@@ -240,10 +240,11 @@ class EvaluationReport(Record):
 
 class SystemForecast(StepUsage):
     """What a system's answers would take, embedding and reranking included: those of `questions` that are not answered
-    yet."""
+    yet. `most` is where the spread of its sample lets that end."""
 
     system: str
     questions: int
+    most: StepUsage
 
 
 class EvaluationForecast(StepUsage):
@@ -252,4 +253,5 @@ class EvaluationForecast(StepUsage):
 
     systems: tuple[SystemForecast, ...]
     judging: StepUsage
+    most: StepUsage
     sample: int

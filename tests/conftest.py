@@ -1,18 +1,23 @@
 """What must hold for every test: no network beyond this machine, no state outside temporary folders, no telemetry."""
 
 import asyncio
+import logging
 import os
+import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.server.client import Server, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # No verdict depends on how busy the machine is.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -117,6 +122,39 @@ def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
     network_attempts.clear()
     if reached:
         pytest.fail(f"reached for the network: {', '.join(reached)}")
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Pytest's, at our loggers themselves: its handler is the root's, which Prefect replaces where it sets up its
+    logging anew, in whatever thread an earlier test has left. What comes both ways is heard once."""
+
+    def once(record: logging.LogRecord) -> bool:
+        known = "heard" in vars(record)
+        vars(record)["heard"] = True
+        return not known
+
+    caplog.handler.addFilter(once)
+    loggers = [logging.getLogger(name) for name in ("flows", "tasks", "prompts", "storage", "trellis")]
+    for logger in loggers:
+        logger.addHandler(caplog.handler)
+    yield caplog
+    for logger in loggers:
+        logger.removeHandler(caplog.handler)
+    caplog.handler.removeFilter(once)
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """The Chromium that is installed; where there is none, the test is skipped."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright: pip install 'trellis-rag[dev]'")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium: apt-get install chromium, or another system's package")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session")

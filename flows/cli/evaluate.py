@@ -125,7 +125,8 @@ def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
     rows = [(row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems]
     if forecast.judging.calls:
         rows.append(("judging", cost_in_words(forecast.judging)))
-    screen.facts([*rows, ("in sum", cost_in_words(forecast))], indent=2)
+    rows += [("in sum", cost_in_words(forecast)), ("by their spread, up to", cost_in_words(forecast.most))]
+    screen.facts(rows, indent=2)
 
 
 def _show(report: EvaluationReport, before: Sequence[MeanScore], screen: Screen) -> None:

@@ -234,26 +234,32 @@ def text_with_sources(answer: Answer) -> str:
 
 
 def address_of(document: Document) -> str:
-    """Where a document can be read: the address that it names itself, else its file; empty where it is neither."""
+    """Where a document can be read: the web address that it names itself, else the path of its file; empty where it has
+    neither."""
     for name in ADDRESS_FIELDS:
         address = str(document.metadata.get(name, ""))
         if urlsplit(address).scheme in {"http", "https"}:
             return quote(address, safe="/:?&=#%+,;@~")
     path = Path(re.sub(r":\d+$", "", document.parts[0].path))
-    return path.absolute().as_uri() if path.is_file() else ""
+    return str(path.absolute()) if path.is_file() else ""
 
 
 def answer_page(answer: Answer, used: Sequence[UsageRow], addresses: Mapping[str, str]) -> str:
-    """The page in Markdown; `addresses` say where a document can be read, by its id."""
+    """The page in Markdown; `addresses` say where a document can be read, by its id.
+
+    A path is text to copy: browsers open no file from a page of a server.
+    """
     flagged = [f"- {plain(answer.answer[row.start : row.end])}" for row in answer.grounding if row.supported is False]
     sources = []
     for citation in answer.citations:
         page = f", p. {citation.page}" if citation.page else ""
-        title, address = plain(citation.title), addresses.get(citation.document)
-        shown = f"[{title}]({address})" if address else title
+        title, address = plain(citation.title), addresses.get(citation.document, "")
+        is_path = Path(address).is_absolute()
+        shown = f"[{title}]({address})" if address and not is_path else title
         sources += [
             f"{plain(citation.marker)} {shown} ({plain(citation.document)}{page})",
             f"> {plain(citation.quote)}",
+            *([_verbatim(address)] if is_path else []),
         ]
     parts = [
         f"# {plain(answer.question)}",
@@ -266,6 +272,11 @@ def answer_page(answer: Answer, used: Sequence[UsageRow], addresses: Mapping[str
         ledger(used),
     ]
     return "\n\n".join(parts)
+
+
+def _verbatim(path: str) -> str:
+    """A path as it is to be copied; one that would not stay within its marks as plain text."""
+    return plain(path) if "`" in path or "\n" in path else f"`{path}`"
 
 
 def _structure(trace: Trace) -> list[str]:

@@ -27,7 +27,6 @@ os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 os.environ.setdefault("PREFECT_SERVER_DATABASE_TIMEOUT", "60")
 
 from prefect import Flow
-from prefect._internal.concurrency import threads
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
@@ -150,12 +149,14 @@ def begin(settings: Settings) -> None:
     """To be called as soon as a run knows its settings: their keys are hidden, and our loggers reach its page."""
     settings.keep_secrets()
     show_logs()
-    if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process of this run's own
-        atexit.register(_end_in_silence)
 
 
+@atexit.register
 def _end_in_silence() -> None:
-    """A run that fails leaves Prefect's thread for its signs of life, and what that holds is reported all the same."""
+    """Prefect leaves threads to the very end, and what they hold of DuckDB's, that reports as leaked, at length.
+
+    What was registered after this module was imported has run by then, and told what it had to tell.
+    """
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
@@ -173,15 +174,6 @@ def failed(error: Exception, kind: type[R]) -> R:
     """
     mask_error(error)
     return cast(R, Failed(message=str(error), data=error))  # `kind` only says what the flow promised
-
-
-@atexit.register
-def _end_loops() -> None:
-    """Prefect lets its event loops run on while Python ends: what they hold of DuckDB's, that reports as leaked."""
-    for loop in (threads._global_loop, threads._run_sync_loop):  # noqa: SLF001 -- who asks for one starts it
-        if loop is not None:
-            loop.shutdown()
-            loop.thread.join(timeout=5.0)
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------

@@ -16,8 +16,17 @@ from flows.evaluate import run_evaluation
 from flows.operations.systems import parse_system
 from storage.errors import SettingsError, UsageError
 from storage.evaluation_records import EvaluatedAnswer, EvaluationReport, Feedback, Score, Verdict
+from storage.run_records import StepUsage
 from storage.workspace import Workspace
-from tasks.evaluate.compare import differences, mean_scores, most_different, values_of, wins_by_judge, wins_by_measure
+from tasks.evaluate.compare import (
+    differences,
+    mean_scores,
+    most_different,
+    upper_end,
+    values_of,
+    wins_by_judge,
+    wins_by_measure,
+)
 from tasks.evaluate.measures import plain_answer
 from tests.copying import copy_of
 from tests.evaluate.conftest import QUESTIONS, ROWS, Bench
@@ -125,10 +134,20 @@ def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
     assert json.loads(bench("evaluate", "--list", "--json").out) == []
     assert [(row["questions"], row["calls"]) for row in plan["systems"]] == [(10, 30), (10, 0)]
     assert (plan["judging"]["calls"], plan["calls"]) == (60, 90)
+    assert plan["most"]["calls"] == 90, "each question took as many"
     before = scripted.stats()["prompt_tokens"]
     bench.evaluate(*systems, more=more)
     assert asked() == {"answer": 15, "embeddings": 15, "rerank": 15, "judge": 60, "grade": 30}
     assert scripted.stats()["prompt_tokens"] - before == pytest.approx(plan["input_tokens"], rel=0.1)
+
+
+def test_a_forecast_reaches_as_far_as_its_sample_spreads() -> None:
+    used = [StepUsage(calls=1, output_tokens=tokens, cost_usd=None) for tokens in (10, 20)]
+    upper = upper_end(used, 2)
+    # Two of mean 15, and Student's 6.3138 for one degree of freedom times 2 x 7.0711 x sqrt(1/2 + 1/2).
+    assert (upper.calls, upper.output_tokens, upper.cost_usd) == (2, 119, None)
+    assert upper_end(used, 0) == StepUsage(cost_usd=None)
+    assert upper_end(used[:1], 4).output_tokens == 40
 
 
 def kept_answers(workspace: Path) -> int:

@@ -45,21 +45,6 @@ def opened(indexed: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Comman
         yield Command(copy_of(indexed, Path(folder) / "ws"), capsys)
 
 
-@pytest.fixture
-def warned() -> Iterator[list[str]]:
-    """The warnings of our loggers. Pytest's handler is the root's, which Prefect replaces where it sets up its logging
-    anew, in whatever thread an earlier test has left."""
-    warnings: list[str] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: warnings.append(record.getMessage())  # type: ignore[method-assign]
-    layers = [logging.getLogger(layer) for layer in ("flows", "tasks", "prompts", "storage")]
-    for logger in layers:
-        logger.addHandler(handler)
-    yield warnings
-    for logger in layers:
-        logger.removeHandler(handler)
-
-
 def refusing(fault: str, folder: Path) -> AbstractContextManager[None]:
     return read_only(folder) if fault == "read-only" else full()
 
@@ -70,12 +55,15 @@ def words_of(command: tuple[str, ...], source: Path, target: Path) -> list[str]:
 
 @pytest.mark.parametrize("fault", ["read-only", "full"])
 @pytest.mark.parametrize("name", READERS)
-def test_who_reads_goes_on(opened: Command, source: Path, warned: list[str], fault: str, name: str) -> None:
+def test_who_reads_goes_on(
+    opened: Command, source: Path, caplog: pytest.LogCaptureFixture, fault: str, name: str
+) -> None:
     copy = Path(opened.workspace.parent, "docs.jsonl")
     copy.write_bytes(source.read_bytes())
     with refusing(fault, opened.workspace.parent):
         ended = opened(*words_of(READERS[name], copy, opened.workspace))
     assert (ended.code, "Traceback" in ended.err) == (0, False), ended.err
+    warned = [row.getMessage() for row in caplog.records if row.levelno >= logging.WARNING]
     said = [line for line in warned if "is remembered" in line]
     assert len(said) == 1 or (len(said) == 0 and name not in WHO_REMEMBERS)
     assert warned == said

@@ -71,16 +71,22 @@ def test_no_text_gets_out_of_its_entry() -> None:
     [
         ({"url": "https://a.example/x y)?q=1"}, "nowhere", "https://a.example/x%20y%29?q=1"),
         ({"url": "javascript:alert(1)"}, "nowhere", ""),
-        ({}, __file__, Path(__file__).as_uri()),
-        ({}, f"{__file__}:12", Path(__file__).as_uri()),
+        ({}, __file__, __file__),
+        ({}, f"{__file__}:12", __file__),
     ],
 )
-def test_a_source_is_a_link_where_it_has_an_address_or_a_file(
+def test_a_source_has_the_web_address_that_it_names_or_the_path_of_its_file(
     metadata: dict[str, str], path: str, address: str
 ) -> None:
     part = Part(document="d", source="s", path=path, kind="text", title="t", text="x", metadata={**metadata})
     document = Document(id="d", title="t", text="x", language="en", parts=(part,), metadata={**metadata})
     assert address_of(document) == address
+
+
+def test_a_path_is_text_to_copy_and_no_link() -> None:
+    assert "\n\n`/notes/www.a_b.md`\n\n" in answer_page(ANSWER, USED, {"bridge": "/notes/www.a_b.md"})
+    page = answer_page(ANSWER, USED, {"bridge": "/notes/`<img src=x>`.md"})
+    assert "<img" not in page
 
 
 def test_text_of_documents_is_no_markup() -> None:

@@ -4,7 +4,6 @@ Nothing waits for a time: each step waits for what it needs to see.
 """
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +17,9 @@ from tests.server.client import Server
 from tests.service.serving import Served, served, served_workspace
 
 pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
-from playwright.sync_api import Browser, FilePayload, Page, Position, expect, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, Position, expect
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium, or another system's package"),
-]
+pytestmark = pytest.mark.slow
 WAIT = 300_000  # milliseconds
 expect.set_options(timeout=WAIT)
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,14 +32,6 @@ ROWS = (
     {"s": "A. Korb", "p": "built", "o": "Holm Light"},
     {"s": "Tomas Reyd", "p": "designed", "o": "Orla Bridge"},
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
