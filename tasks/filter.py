@@ -1,6 +1,7 @@
 """Filter: which passages go on to the answer (ERM4's Knowledge Filter, with tiers: entailed, else neutral, else none).
 
-A model's labels stand: what it calls entailment is kept, what is neutral only where nothing is entailed. Where no model
+A model's labels stand: what it calls entailment is kept, what is neutral only where nothing is entailed. What
+contradicts a passage that is kept goes on beside it, so that an answer can give and cite both sides. Where no model
 judges, a label is a hint for memory and for the reader of the trace, and every passage goes on.
 """
 
@@ -59,13 +60,16 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
         for label in ("entailment", "neutral", "contradiction")
     }
     tier = tier_of(labelled["entailment"], labelled["neutral"]) if judged else "all"
-    kept = {"all": tuple(chunks), "entailed": labelled["entailment"], "neutral": labelled["neutral"]}.get(tier, ())
+    tiers = {"all": chunks, "entailed": labelled["entailment"], "neutral": labelled["neutral"]}
+    conflicts = disagreements(passages, verdicts)
+    kept = set(tiers.get(tier, ()))
+    kept |= {conflict.chunk for conflict in conflicts if conflict.against_chunk in kept}
     counts = FilterCounts(
         entailment=len(labelled["entailment"]), neutral=len(labelled["neutral"]),
         contradiction=len(labelled["contradiction"]), hypothesis=request.hypothesis, tier=tier,
-        judged=judged_passages(chunks, verdicts), conflicts=disagreements(passages, verdicts),
+        judged=judged_passages(chunks, verdicts), conflicts=conflicts,
     )  # fmt: skip
-    return FilterResult(kept, labelled["entailment"], counts)
+    return FilterResult(tuple(chunk for chunk in chunks if chunk in kept), labelled["entailment"], counts)
 
 
 async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:

@@ -202,7 +202,9 @@ def judged(*labels: str) -> dict[str, object]:
     [
         (("entailment", "neutral", "neutral"), ["c_tarn"], "entailed"),
         (("neutral", "entailment", "entailment"), ["c_lake", "c_old"], "entailed"),
-        (("neutral", "neutral", "contradiction"), ["c_tarn", "c_lake"], "neutral"),
+        (("neutral", "neutral", "contradiction"), ["c_tarn", "c_lake", "c_old"], "neutral"),
+        (("entailment", "neutral", "contradiction"), ["c_tarn", "c_old"], "entailed"),
+        (("contradiction", "neutral", "neutral"), ["c_lake", "c_old"], "neutral"),
         (("contradiction", "contradiction", "contradiction"), [], "none"),
     ],
 )
