@@ -323,7 +323,7 @@ def supported(asked: AskedTerms, piece: _Piece, question: str, similarity: Simil
     names = frozenset[str]().union(*asked.names, (term for term in asked.weights if asked.han and term.isascii()))
     if asked.foreign or asked.weights.keys() <= names or piece.unit.kind == "code":
         return False  # what is asked is in no word that a text could hold: it is of another language, or names alone
-    share, is_open = asked.weigh(held), asked.kind in OPEN
+    share, is_open = asked.share(held), asked.kind in OPEN
     named = all(name <= held for name in asked.names) and asked.figures <= piece.held
     if not named or share < SUPPORTED or (asked.kind and not is_open and not piece.fits):
         return False

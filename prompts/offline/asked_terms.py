@@ -63,8 +63,8 @@ _COLLOQUIAL = frozenset(
         "summarise summarize describe explain tell compare outline please".split(),
     )
 )
-# What asks is no word of a question's content. "How many" asks for a figure of the noun that ends what follows it.
-_HOW_MANY = re.compile(r"\bhow (?:many|much)\b", re.I)
+# What asks is in no answer. "How many" asks for a figure of the noun that ends what follows it.
+_HOW_MANY = re.compile(r"\bhow (many|much)\b")
 _MARKER = re.compile(r"^\W*\d+[.)、]")  # of a list item, which is no figure
 _COUNTED = re.compile(r"\bhow many\W+([^?.,;:()]{1,80})", re.I)
 _COUNTED_HAN = re.compile(r"多少|几")
@@ -96,6 +96,7 @@ class AskedTerms:
     foreign: bool = False
     topic: str = ""  # what a Chinese question opens with, up to its first verb or particle: what it is about
     counted: str = ""  # what "how many" counts: the stem of a noun, or a Chinese word
+    asking: frozenset[str] = frozenset()  # terms that ask for a figure and are in no answer: "how many"
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -104,6 +105,10 @@ class AskedTerms:
     def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
         """What terms of the question weigh together, those shown already less."""
         return sum(self.weights[term] * (SHOWN if term in shown else 1.0) for term in terms)
+
+    def share(self, terms: frozenset[str]) -> float:
+        """The share of what an answer could hold of the question that stands among terms."""
+        return self.weigh(terms - self.asking) / ((1 - self.weigh(self.asking)) or 1.0)
 
     def fits(self, text: str) -> bool:
         """Whether what is asked for, a number or a date say, stands in a text."""
@@ -127,7 +132,7 @@ class AskedTerms:
 def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset[str]) -> AskedTerms:
     """`known` are the terms of the passages: a term that the collection lacks stands for the one most like it."""
     unknown = rarity("\0")
-    content = _HOW_MANY.sub(" ", _ASKING_HAN.sub(" ", question))
+    content = _ASKING_HAN.sub(" ", question)
     within = _within_words(content)
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
@@ -162,6 +167,7 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         words,
         topic=_topic(content) if is_han(question) else "",
         counted=_counted_han(question) if is_han(question) else _counted(question),
+        asking=frozenset(map(stem, " ".join(_HOW_MANY.findall(question.lower())).split())) & weights.keys(),
     )
 
 
