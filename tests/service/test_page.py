@@ -173,6 +173,7 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: 
 
 def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser, service: Served) -> None:
     with opened(browser, service) as page:
+        expect(page.locator("main")).to_contain_text("generation 1")  # until then the bar may be drawn again
         page.keyboard.press("Tab")
         page.get_by_role("link", name="Reports").focus()
         page.keyboard.press("Enter")
