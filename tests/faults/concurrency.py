@@ -2,9 +2,9 @@
 [--pause 0]`.
 
 Readers are processes that ask for minutes, with a pause after every third question, while one process publishes a
-generation every so many seconds. Every passage has a document `stamp` beside it in its generation; what a session reads
-of both must agree. Prints one JSON object: questions, errors, mixed answers, publications, and of each reader the memory
-(MB) and open files at a quarter of the time and at its end.
+generation every so many seconds. Every passage has a document `stamp` beside it in its generation; what a session
+reads of both must agree. Prints one JSON object: questions, errors, mixed answers, publications, and of each reader the
+memory (MB) and open files at a quarter of the time and at its end.
 """
 
 import argparse
