@@ -54,8 +54,8 @@ from tasks.evaluate.compare import (
     wins_by_measure,
 )
 from tasks.evaluate.gate import check_gate, in_words, read_gate
-from tasks.evaluate.judge import judged_pairs, judged_points, reliability, require_judge
-from tasks.evaluate.measures import MEASURES, Measure, measures_named
+from tasks.evaluate.judge import judged_pairs, judged_points, read_people, reliability, require_judge
+from tasks.evaluate.measures import MEASURES, Measure, measures_named, rubrics_of
 from tasks.question_sets.load import load_set
 from tasks.step import gather_or_cancel, step, unrecorded
 
@@ -124,12 +124,14 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
 @dataclass(frozen=True)
 class Ending:
     """What is done with a finished evaluation: its `page` is written (.html or .md; beside evaluation `against`), it is
-    held against the rules of the file `gate`, and it is accepted, unless it fell."""
+    held against the rules of the file `gate`, and it is accepted, unless it fell. The judge is compared with `people`,
+    a file of their verdicts."""
 
     page: Path | None = None
     gate: Path | None = None
     accept: bool = False
     against: int | None = None
+    people: Path | None = None
 
     def check(self) -> None:
         """UsageError for what cannot be done, before anything is asked."""
@@ -137,12 +139,19 @@ class Ending:
             raise UsageError(f"{self.page} is no page.", "End its name in .html or .md.")
         if self.gate is not None:
             read_gate(self.gate)
+        if self.people is not None:
+            read_people(self.people)
 
     def write(self, report: EvaluationReport, result: EvaluationResult, runtime: Runtime) -> EvaluationReport:
         """Write the page; the report with what the gate says. UsageError without an accepted evaluation."""
         from flows.operations.evaluation_page import html_page, markdown_page
 
         store = runtime.workspace.evaluations
+        if self.people is not None:
+            judge = reliability(result.verdicts, read_people(self.people))
+            if not judge.people:
+                raise UsageError(f"{self.people} has no verdict on what the judge compared.", "Judge the same pairs.")
+            report = report.model_copy(update={"judge": judge.model_dump()})
         if self.page is not None:
             before = report_of(store.read(self.against)).scores if self.against is not None else ()
             page = html_page if self.page.suffix == ".html" else markdown_page
@@ -237,10 +246,6 @@ def _budget_told() -> Iterator[None]:
         raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
 
 
-def _is_graded(plan: EvaluationPlan) -> bool:
-    return any("judge" in measure.needs for measure in plan.measures)
-
-
 def _require_judge(plan: EvaluationPlan, models: Models) -> None:
     judged = [measure.name for measure in plan.measures if "judge" in measure.needs]
     require_judge([*judged, *plan.criteria], Judge(models))
@@ -257,7 +262,8 @@ async def _judged(
 ) -> tuple[Sequence[Score], tuple[Verdict, ...]]:
     """The points of those measures that a judge gives, and its verdicts on every two systems by the plan's criteria."""
     answers = [answer for own in answered for answer in own]
-    points = await judged_points(plan.questions, answers, Grade(models)) if _is_graded(plan) else ()
+    rubrics = rubrics_of(plan.measures)
+    points = await judged_points(plan.questions, answers, Grade(models), rubrics) if rubrics else ()
     pairs = combinations(answered, 2) if plan.criteria else ()
     judge = Judge(models)
     works = (judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats) for pair in pairs)

@@ -8,7 +8,7 @@ from pydantic import Field
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.graph_records import TextSpan
 from storage.records import Record
-from storage.run_records import AnswerChange, StepUsage
+from storage.run_records import AnswerChange, StepUsage, Usage
 
 _MARKER = re.compile(r"\s{0,9}\[\d+(?:\s*[,，]\s*\d+)*\]")
 
@@ -191,9 +191,9 @@ class Wins(Record):
     ties: int
 
 
-class SystemCost(StepUsage):
-    """What a system's answers took in sum; calls that the cache answered (`cached_calls`) count as the others do: which
-    system asked first is chance."""
+class SystemCost(Usage):
+    """What a system's answers took in sum, and by step; calls that the cache answered (`cached_calls`) count as the
+    others do: which system asked first is chance."""
 
     system: str
     answered: int

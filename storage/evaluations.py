@@ -53,7 +53,7 @@ class RunningAnswers:
     def get(self, key: str) -> list[EvaluatedAnswer]:
         """Those of an evaluation."""
         rows = self._file.rows("SELECT answer FROM evaluated_answers WHERE evaluation = ?", [key])
-        return [EvaluatedAnswer.model_validate_json(str(answer)) for (answer,) in rows]
+        return [EvaluatedAnswer.model_validate_json(str(answer), extra="ignore") for (answer,) in rows]
 
     def remove(self, key: str) -> None:
         """Removes those of an evaluation."""
@@ -84,7 +84,7 @@ class WatchedQuestions:
     def list(self) -> list[WatchedQuestion]:
         """All, by id."""
         rows = self._file.rows("SELECT watched FROM watched_questions ORDER BY id")
-        return [WatchedQuestion.model_validate_json(str(watched)) for (watched,) in rows]
+        return [WatchedQuestion.model_validate_json(str(watched), extra="ignore") for (watched,) in rows]
 
     def remove(self, name: str) -> None:
         """UsageError where there is none with this id."""
@@ -161,7 +161,8 @@ class EvaluationStore:
         with self.opened(reading=True) as database:
             rows = database.mappings("SELECT * FROM evaluations ORDER BY number")
         lists = ("systems", "questions", "measures")
-        return [Evaluation.model_validate(row | {name: json.loads(str(row[name])) for name in lists}) for row in rows]
+        read = ({**row, **{name: json.loads(str(row[name])) for name in lists}} for row in rows)
+        return [Evaluation.model_validate(row, extra="ignore") for row in read]
 
     def read(self, number: int) -> EvaluationResult:
         """Raises UsageError where there is none of this number."""
@@ -175,7 +176,8 @@ class EvaluationStore:
             )
             verdicts = database.strings("SELECT verdict FROM verdicts WHERE evaluation = ?", [number])
         return EvaluationResult(
-            evaluation=evaluation, answers=tuple(map(EvaluatedAnswer.model_validate_json, answers)),
+            evaluation=evaluation,
+            answers=tuple(EvaluatedAnswer.model_validate_json(row, extra="ignore") for row in answers),
             scores=tuple(scores), verdicts=tuple(map(Verdict.model_validate_json, verdicts)),
         )  # fmt: skip
 

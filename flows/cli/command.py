@@ -432,6 +432,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         number("--show", "an evaluation of this workspace, instead of a new one"),
         argument("--table", "the result in a published table's form: loong_by_task, lightrag_wins, …", metavar="NAME"),
         number("--against", "another one to show the scores of beside"),
+        argument("--people", "people's verdicts, to hold the judge's against", metavar="FILE"),
         number("--remove", "remove one"),
         flag("--dry-run", "ask five questions of each system, and forecast what the rest takes"), *budget, record,
     )  # fmt: skip

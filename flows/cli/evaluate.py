@@ -9,7 +9,7 @@ from pathlib import Path
 from flows.cli.index import cost_in_words
 from flows.cli.screen import Screen, runtime_of
 from flows.evaluate import JUDGED, Ending, evaluate_plan, forecast_evaluation, plan_of, report_of
-from flows.operations.evaluation_page import evaluation_in_words, figure
+from flows.operations.evaluation_page import evaluation_in_words, figure, judge_in_words
 from flows.operations.watch import ask_watched, in_words, watch
 from flows.runtime import Runtime, with_budget
 from storage.errors import EvaluationGate, UsageError
@@ -23,6 +23,7 @@ from storage.evaluation_records import (
     WatchedQuestion,
 )
 from storage.evaluations import EvaluationStore
+from storage.records import by_key
 from storage.run_records import Budget
 from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
@@ -47,8 +48,8 @@ def evaluate(options: Namespace, screen: Screen) -> int:
 
 def _result(options: Namespace, runtime: Runtime, screen: Screen) -> int:
     store = runtime.workspace.evaluations
-    page, gate = (Path(name) if name else None for name in (options.page, options.gate))
-    ending = Ending(page, gate, options.accept, options.against)
+    page, gate, people = (Path(name) if name else None for name in (options.page, options.gate, options.people))
+    ending = Ending(page, gate, options.accept, options.against, people)
     ending.check()
     before = report_of(store.read(options.against)).scores if options.against is not None else ()
     if options.show is not None:
@@ -148,6 +149,11 @@ def _show(report: EvaluationReport, before: Sequence[MeanScore], screen: Screen)
             ],
             indent=2,
         )
+    for by, wins in by_key((row.by, row) for row in report.wins if row.by != report.measure).items():
+        screen.line(f"wins by {by}, of the judge's verdicts", style="bold")
+        screen.facts([(f"{row.first} against {row.second}", f"{row.won} : {row.lost}") for row in wins], indent=2)
+    if report.judge:
+        screen.line(judge_in_words(report))
     for row in report.errors[:5]:
         screen.line(f"{row.system}, {row.question}: {row.error}", style="yellow")
     for check in report.gate:

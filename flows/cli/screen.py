@@ -15,6 +15,7 @@ from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
 from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
+from storage.errors import EvaluationGate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,10 +83,10 @@ class Screen:
         sys.stderr.write(_steady(text) + "\n")
 
     def error(self, error: Exception) -> None:
-        """What happened and what to do."""
+        """What happened and what to do; a gate's falls stand in the result, which is machine output already."""
         details = error_of(error)
         self.note(f"trellis: {details['message']}" + (f"\n{details['remedy']}" if details["remedy"] else ""))
-        if self.as_json:
+        if self.as_json and not isinstance(error, EvaluationGate):
             self.json({"error": details})
 
     @contextmanager

@@ -59,6 +59,22 @@ def evaluation_in_words(report: EvaluationReport) -> str:
     )
 
 
+def judge_in_words(report: EvaluationReport) -> str:
+    """How far the judge can be trusted, as one sentence; nothing where there was none."""
+    told = {name: figure(value) for name, value in report.judge.items() if value is not None}
+    if not told:
+        return ""
+    repeats = f", repeats in {told['repeats_agree']}" if "repeats_agree" in told else ""
+    people = ""
+    if report.judge.get("people"):
+        people = f", people with it in {told['people_agree']} of {told['people']}"
+        people += f" (kappa {told.get('people_kappa', '–')})"
+    return (
+        f"The judge: {told['judgements']} judgements; the answer shown first won {told.get('shown_first', '–')} of the "
+        f"decided ones (.5 is no bias); both orders agree in {told['orders_agree']}{repeats}{people}."
+    )
+
+
 @cache
 def _templates() -> Environment:
     folder = PackageLoader("flows.operations", package_path=".")
@@ -98,7 +114,9 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
         "clear": len(clear),
         "wins": {by: {(row.first, row.second): row for row in report.wins if row.by == by}
                  for by in dict.fromkeys(row.by for row in report.wins)},
-        "costs": [(row, _money(row)) for row in report.costs],
+        "costs": [(row, _money(row)) for row in report.costs], "judge": judge_in_words(report),
+        "steps": [(row.system, step, spent, _money(spent))
+                  for row in report.costs for step, spent in row.by_step.items()],
         "plot": plot(report.scores, report.costs, first), "sides": sides(report, result, first),
     }  # fmt: skip
 
@@ -126,7 +144,7 @@ def _described(fields: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in every.items())
 
 
-def _money(row: SystemCost) -> str:
+def _money(row: StepUsage) -> str:
     return cost_of(StepUsage(cost_usd=row.cost_usd))
 
 

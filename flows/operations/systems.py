@@ -17,11 +17,10 @@ from flows.settings import Settings, load_settings
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.key_masking import mask_keys
 from prompts.engine.providers import without_user
-from storage.answer_records import Answer, Citation, Passage
+from storage.answer_records import Answer
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedSystem, EvaluationQuestion
 from storage.records import content_id
-from storage.run_records import Usage
 from tasks.evaluate.measures import plain_answer
 from tasks.rewrite import turns
 
@@ -177,19 +176,10 @@ def _answer_of(question: EvaluationQuestion, row: Mapping[str, object], file: Pa
     answer = plain_answer(question.question, str(row["answer"]), ())
     known = {name: row[name] for name in Answer.model_fields if row.get(name) is not None and name != "question"}
     passages = [part if isinstance(part, Mapping) else {"document": part} for part in _parts(row, "passages")]
-    known["passages"] = [
-        {name: value for name, value in {**_PASSAGE, **part}.items() if name in Passage.model_fields}
-        for part in passages
-    ]
-    known["citations"] = [
-        {name: value for name, value in {**_CITATION, **part}.items() if name in Citation.model_fields}
-        for part in _parts(row, "citations")
-        if isinstance(part, Mapping)
-    ]
-    if isinstance(usage := known.get("usage"), Mapping):
-        known["usage"] = {name: value for name, value in usage.items() if name in Usage.model_fields}
+    known["passages"] = [{**_PASSAGE, **part} for part in passages]
+    known["citations"] = [{**_CITATION, **part} for part in _parts(row, "citations") if isinstance(part, Mapping)]
     try:
-        return Answer.model_validate(answer.model_dump() | known)
+        return Answer.model_validate(answer.model_dump() | known, extra="ignore")
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -109,7 +109,8 @@ def costs(answers: Iterable[EvaluatedAnswer], systems: Sequence[str]) -> list[Sy
     rows = []
     for system, own in by_system.items():
         used = [row.answer.usage for row in own if row.answer is not None]
-        total = dict(summed(used))
+        steps = by_key(spent for usage in used for spent in usage.by_step.items())
+        total = {**dict(summed(used)), "by_step": {step: summed(spent) for step, spent in steps.items()}}
         rows.append(SystemCost(system=system, answered=len(used), failed=len(own) - len(used), **total))
     return rows
 

@@ -5,15 +5,17 @@ Of a pair each criterion is judged in a call of its own, with the first system's
 Markers of citations are not shown: they would tell the systems apart.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from pathlib import Path
 from statistics import mean
 
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict, plain
-from storage.records import Record
+from storage.records import Record, by_key
 from tasks.step import PATIENT, gather_or_cancel, step
 
 FULL = 100
@@ -186,14 +188,27 @@ def reliability(verdicts: Sequence[Verdict], people: Iterable[Verdict] = ()) -> 
 
 
 def win_rates(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
-    """For each criterion the share of verdicts that each system won, and that were ties."""
-    rates: dict[str, dict[str, float]] = {}
-    for criterion in dict.fromkeys(verdict.criterion for verdict in verdicts):
-        own = [verdict for verdict in verdicts if verdict.criterion == criterion]
-        systems = dict.fromkeys(name for verdict in own for name in (verdict.first, verdict.second))
-        rates[criterion] = {name: mean(verdict.winner == name for verdict in own) for name in systems}
-        rates[criterion]["tie"] = mean(not verdict.winner for verdict in own)
-    return rates
+    """For each criterion and two systems the share of verdicts that each won, and that were ties."""
+    pairs = by_key(((row.criterion, row.first, row.second), row.winner) for row in verdicts)
+    return {
+        f"{criterion}, {first} against {second}": {
+            name or "tie": winners.count(name) / len(winners) for name in (first, second, "")
+        }
+        for (criterion, first, second), winners in pairs.items()
+    }
+
+
+def read_people(path: Path) -> list[Verdict]:
+    """Verdicts of people: JSON lines {question (its id), criterion, first, second, winner ("" for a tie)}.
+
+    UsageError for what cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return [Verdict.model_validate({"orders": ((), ())} | json.loads(line)) for line in lines if line.strip()]
+    except (OSError, ValueError, TypeError) as error:
+        remedy = "A row is {question, criterion, first, second, winner}; no winner is a tie."
+        raise UsageError(f"{path} holds no verdicts of people: {str(error).splitlines()[0]}.", remedy) from error
 
 
 def _key(verdict: Verdict) -> tuple[str, str, frozenset[str]]:

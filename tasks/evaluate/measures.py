@@ -17,12 +17,15 @@ from itertools import combinations
 from statistics import mean
 from typing import Any, Literal
 
+from prompts.engine.bridge import run_sync
+from prompts.judge import RUBRICS, Grade
 from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
 from storage.errors import UsageError
-from storage.evaluation_records import EvaluationQuestion, plain
+from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, plain
 from storage.records import by_key
 from storage.run_records import Usage
+from tasks.evaluate.judge import LOONG, judged_points
 from tasks.evaluate.loong_rule import is_right
 from tasks.grounding import Scorer, ground, sentences_of, word_coverage
 
@@ -296,7 +299,8 @@ def _filtered_out(question: EvaluationQuestion, answer: Answer) -> float | None:
 
 def _judged(name: str) -> ScoreOf:
     def score(question: EvaluationQuestion, answer: Answer) -> float | None:
-        raise UsageError(f"The measure {name!r} needs a judge.", "Score it with judged_points and a role `judge`.")
+        remedy = "Score it by judged_points, or in DSPy by as_metric(measure, Grade(models))."
+        raise UsageError(f"The measure {name!r} needs a judge.", remedy)
 
     return score
 
@@ -338,6 +342,8 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
         Measure("rule_match", f"{loong}, by our rule (tasks/evaluate/loong_rule.py)", answers, _rule_match),
         Measure("loong_score", loong, answers | judge, _judged("loong_score")),
         Measure("loong_em", f"{loong}: a score of 100", answers | judge, _judged("loong_em")),
+        *(Measure(name, "points by a rubric (prompts/definitions.toml)", judge, _judged(name))
+          for name in RUBRICS if name not in LOONG),
         spent("seconds", lambda usage: usage.seconds),
         spent("calls", lambda usage: float(usage.calls)),
         spent("tokens_in", lambda usage: float(usage.input_tokens)),
@@ -365,6 +371,12 @@ def measures_named(names: Sequence[str], scorer: Scorer = word_coverage) -> list
     return [known[name] for name in names]
 
 
+def rubrics_of(measures: Iterable[Measure]) -> list[str]:
+    """The rubrics by which a judge gives the points of those measures that need one."""
+    named = (LOONG[0] if measure.name in LOONG else measure.name for measure in measures if "judge" in measure.needs)
+    return list(dict.fromkeys(named))
+
+
 # --- other programs --------------------------------------------------------------------------------------------------
 
 
@@ -381,8 +393,8 @@ def plain_answer(question: str, text: str, values: Sequence[str] = ()) -> Answer
     )  # fmt: skip
 
 
-def as_metric(measure: Measure) -> Callable[..., float]:
-    """A measure as `dspy.Evaluate` and DSPy's optimisers take one.
+def as_metric(measure: Measure, judge: Grade | None = None) -> Callable[..., float]:
+    """A measure as `dspy.Evaluate` and DSPy's optimisers take one; `judge` gives the points of those that need one.
 
     The example has the fields of an EvaluationQuestion (`answer` counts as its only answer, others are passed over);
     the prediction an Answer, or a text and perhaps `values`, under `answer`. What a measure has nothing to say of
@@ -399,6 +411,10 @@ def as_metric(measure: Measure) -> Callable[..., float]:
         answer = fields.get("answer", "")
         if not isinstance(answer, Answer):
             answer = plain_answer(question.question, str(answer), fields.get("values", ()))
-        return measure.score(question, answer) or 0.0
+        if judge is None or "judge" not in measure.needs:
+            return measure.score(question, answer) or 0.0
+        answered = EvaluatedAnswer(system="", question=question.id, answer=answer)
+        points = run_sync(judged_points([question], [answered], judge, rubrics_of([measure])))
+        return next(row.value for row in points if row.measure == measure.name) or 0.0
 
     return metric
