@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
+FEEDBACK = "feedback"  # the name of the questions that were rated on the page
 AT_ONCE = 16  # questions, of all systems together
 MOST_DIFFERENT = 10
 SAMPLED = 5  # questions of a system that a forecast is measured on
@@ -112,7 +113,8 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
     runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED)
-    plan = await plan_of(systems, questions, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
+    asked = rated_or(questions, runtime)
+    plan = await plan_of(systems, asked, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
     ending = ending or Ending()
     ending.check()
     report, result = await evaluate_plan(plan, runtime)
@@ -168,6 +170,19 @@ class Ending:
             raise EvaluationGate(falls)
         if self.accept:
             runtime.workspace.evaluations.accept(report.number)
+
+
+Questions = str | Path | Sequence[EvaluationQuestion]
+
+
+def rated_or(questions: Questions, runtime: Runtime) -> Questions:
+    """The questions that were rated on the page where `feedback` names them, else those given. UsageError for none."""
+    if questions != FEEDBACK:
+        return questions
+    rated = [row.as_question for row in runtime.workspace.database.feedback.list()]
+    if not rated:
+        raise UsageError("No answer was rated in this workspace.", "Rate some on the page of `trellis serve`.")
+    return rated
 
 
 @step("load-questions")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flows.cli.index import cost_in_words
 from flows.cli.screen import Screen, runtime_of
-from flows.evaluate import JUDGED, Ending, evaluate_plan, forecast_evaluation, plan_of, report_of
+from flows.evaluate import JUDGED, Ending, evaluate_plan, forecast_evaluation, plan_of, rated_or, report_of
 from flows.operations.evaluation_page import evaluation_in_words, figure, judge_in_words
 from flows.operations.watch import ask_watched, in_words, watch
 from flows.runtime import Runtime, with_budget
@@ -16,7 +16,6 @@ from storage.errors import EvaluationGate, UsageError
 from storage.evaluation_records import (
     Evaluation,
     EvaluationForecast,
-    EvaluationQuestion,
     EvaluationReport,
     EvaluationResult,
     MeanScore,
@@ -29,7 +28,6 @@ from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
 
 FAILED_ANSWERS = 1
-FEEDBACK = "feedback"  # the name of the questions that were rated on the page
 
 
 def evaluate(options: Namespace, screen: Screen) -> int:
@@ -105,13 +103,8 @@ def _listed(names: str | None) -> list[str]:
 async def _run(
     options: Namespace, names: Sequence[str], runtime: Runtime, screen: Screen
 ) -> tuple[EvaluationReport, EvaluationResult] | None:
-    questions: str | list[EvaluationQuestion] = options.questions
-    if questions == FEEDBACK:
-        questions = [row.as_question for row in runtime.workspace.database.feedback.list()]
-        if not questions:
-            raise UsageError("No answer was rated in this workspace.", "Rate some on the page of `trellis serve`.")
     plan = await plan_of(
-        options.system or (), questions, names, limit=options.limit, data=options.data,
+        options.system or (), rated_or(options.questions, runtime), names, limit=options.limit, data=options.data,
         criteria=_listed(options.judge), repeats=options.repeats,
     )  # fmt: skip
     if options.dry_run:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from flows.evaluate import JUDGED, Ending, evaluate_plan, plan_of
+from flows.evaluate import JUDGED, Ending, evaluate_plan, plan_of, rated_or
 from flows.index import IndexOptions
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import in_words as kept_in_words
@@ -254,7 +254,13 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form
         runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
         async with ended_by_signals(), progress:
             plan = await plan_of(
-                systems, questions, measures or (), limit=limit, data=data, criteria=criteria or (), repeats=repeats
+                systems,
+                rated_or(questions, runtime),
+                measures or (),
+                limit=limit,
+                data=data,
+                criteria=criteria or (),
+                repeats=repeats,
             )
             report, result = await evaluate_plan(plan, runtime)
         report = ending.write(report, result, runtime)

@@ -413,8 +413,11 @@ def as_metric(measure: Measure, judge: Grade | None = None) -> Callable[..., flo
             answer = plain_answer(question.question, str(answer), fields.get("values", ()))
         if judge is None or "judge" not in measure.needs:
             return measure.score(question, answer) or 0.0
+        return run_sync(points(question, answer, judge))
+
+    async def points(question: EvaluationQuestion, answer: Answer, judge: Grade) -> float:
         answered = EvaluatedAnswer(system="", question=question.id, answer=answer)
-        points = run_sync(judged_points([question], [answered], judge, rubrics_of([measure])))
-        return next(row.value for row in points if row.measure == measure.name) or 0.0
+        scores = await judged_points([question], [answered], judge, rubrics_of([measure]))
+        return next(row.value for row in scores if row.measure == measure.name) or 0.0
 
     return metric

@@ -49,7 +49,9 @@ def apart_from_time(report: EvaluationReport) -> object:
     kept: dict[str, object] = report.model_dump(exclude=UNEQUAL | timed)
     for name in timed - {"costs"}:
         kept[name] = [row for row in getattr(report, name) if getattr(row, "measure", "") != "seconds"]
-    return kept | {"costs": [row.model_dump(exclude={"seconds", "cached_calls"}) for row in report.costs]}
+    clock = {"seconds": True, "cached_calls": True}
+    without: Any = {**clock, "by_step": {"__all__": clock}}
+    return kept | {"costs": [row.model_dump(exclude=without) for row in report.costs]}
 
 
 def calls(server: Server) -> int:
@@ -90,6 +92,7 @@ def test_what_was_rated_is_a_question_set(bench: Bench) -> None:
     ran = bench("evaluate", "--questions", "feedback", "--system", "auto", "--system", other, "--json")
     assert (ran.json["questions"], value(ran.json, "other", "exact_match")) == (3, 0.5)
     assert value(ran.json, "auto", "answer_in_text") == 1.0, "the history says who he is"
+    assert asyncio.run(run_evaluation(["auto"], "feedback", workspace=bench.workspace)).questions == 3
 
 
 def test_without_a_model_nothing_is_judged(bench: Bench) -> None:
@@ -105,6 +108,47 @@ def test_a_judge_compares_every_two_systems(bench: Bench, scripted: Server) -> N
     assert won == {("long", "short"): 3, ("short", "long"): 0}
     assert ran.json["judge"]["judgements"] == 6
     assert calls(scripted) == 6
+    assert "long against short  3 : 0" in bench("evaluate", "--show", "1").out
+
+
+def test_the_judge_is_held_against_people(bench: Bench, scripted: Server) -> None:
+    said = [{"question": "q1", "criterion": "overall", "first": "short", "second": "long", "winner": "long"},
+            {"question": "q2", "criterion": "overall", "first": "short", "second": "long", "winner": ""}]  # fmt: skip
+    people = write_rows(bench.folder / "people.jsonl", said)
+    systems = bench.recorded("short", "Reyd", "Velin", "Sand"), bench.recorded("long", *["A long answer."] * 3)
+    ran = bench.evaluate(*systems, more=["--judge", "--people", str(people)])
+    assert (ran.json["judge"]["people"], ran.json["judge"]["people_agree"]) == (2, 0.5)
+    page = bench.folder / "page.md"
+    told = "people with it in 0.500 of 2"
+    assert told in bench("evaluate", "--show", "1", "--people", str(people), "--page", str(page)).out
+    assert told in page.read_text(encoding="utf-8")
+    for rows, words in (([{**said[0], "question": "q9"}], "no verdict on"), ([{"question": "q1"}], "no verdicts of")):
+        write_rows(people, rows)
+        refused = bench("evaluate", "--show", "1", "--people", str(people))
+        assert (refused.code, words in refused.err) == (2, True)
+
+
+def test_a_rubric_is_a_measure_and_the_page_tells_each_step(bench: Bench, scripted: Server) -> None:
+    page = bench.folder / "page.html"
+    ran = bench.evaluate("mix", more=["--measures", "comprehensiveness", "--page", str(page)])
+    assert 0 < value(ran.json, "mix", "comprehensiveness") <= 100
+    steps = ran.json["costs"][0]["by_step"]
+    assert {step: used["calls"] for step, used in steps.items()} == {"keywords": 3, "answer": 3}
+    assert sum(used["input_tokens"] for used in steps.values()) == ran.json["costs"][0]["input_tokens"]
+    assert "<td>keywords</td><td>3</td>" in page.read_text(encoding="utf-8")
+
+
+def test_what_an_earlier_version_stored_is_read(bench: Bench) -> None:
+    bench("watch", "add", QUESTION)
+    assert bench.evaluate("naive", more=["--accept"]).code == 0
+    store = Workspace(bench.workspace).evaluations
+    gone = ('"fallback":', '"a_field_of_an_earlier_version":[1],"fallback":')
+    with store.opened() as database:
+        database.execute("UPDATE answers SET answer = replace(answer, ?, ?)", gone)
+    with sqlite3.connect(bench.workspace / "side.sqlite") as side:
+        side.execute("UPDATE watched_questions SET watched = replace(watched, ?, ?)", gone)
+    assert bench("evaluate", "--show", "1").code == 0
+    assert QUESTION in bench("watch").out
 
 
 def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
@@ -227,7 +271,7 @@ def test_a_gate_holds_back_what_got_worse(bench: Bench) -> None:
     assert bench.evaluate(good, more=["--gate", str(gate)]).code == 0
     worse = bench.evaluate(bench.recorded("kb", "Tomas Reyd", "Oslo", "Mira Sand"), more=["--gate", str(gate)])
     assert worse.code == 6
-    assert worse.rows[0]["gate"][0] | {"accepted": 0} == {
+    assert worse.json["gate"][0] | {"accepted": 0} == {
         "measure": "exact_match", "system": "kb", "margin": 0.1, "value": 0.6667, "before": 1.0, "accepted": 0,
         "holds": False,
     }  # fmt: skip

@@ -27,7 +27,7 @@ from tasks.evaluate.judge import (
     require_judge,
     win_rates,
 )
-from tasks.evaluate.measures import MEASURES, plain_answer
+from tasks.evaluate.measures import MEASURES, as_metric, plain_answer
 from tasks.evaluate.tables import TABLES, budget_note, published_table
 from tests.models.running import Place
 from tests.query.steps import scripted
@@ -82,7 +82,7 @@ async def test_a_position_bias_is_found_and_the_verdicts_are_ties(place: Place) 
     assert reliability(verdicts) == JudgeReliability(
         judgements=18, verdicts=3, shown_first=1.0, orders_agree=0.0, repeats_agree=1.0
     )
-    assert win_rates(verdicts) == {"directness": {"short": 0.0, "long": 0.0, "tie": 1.0}}
+    assert win_rates(verdicts) == {"directness, short against long": {"short": 0.0, "long": 0.0, "tie": 1.0}}
 
 
 async def test_repeats_are_calls_of_their_own_and_the_most_decide(place: Place, model_server: Server) -> None:
@@ -135,6 +135,17 @@ async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
     assert [score.value for score in blank] == [None, None]
 
 
+def test_dspy_evaluates_with_the_measures_of_a_judge(place: Place) -> None:
+    class Says(dspy.Module):
+        def forward(self, question: str) -> dspy.Prediction:
+            return dspy.Prediction(answer="Ada Korb in 1931." if "0" in question else "Ada Korb.")
+
+    rows = [dspy.Example(question=row.question, answers=row.answers).with_inputs("question") for row in QUESTIONS[:2]]
+    for name, mean in {"loong_score": (100 + 66) / 2, "loong_em": 0.5, "empowerment": (100 + 66) / 2}.items():
+        metric = as_metric(MEASURES[name], judging(place, Grade))
+        assert dspy.Evaluate(devset=rows, metric=metric, display_progress=False)(Says()).score == 100 * mean
+
+
 async def test_without_a_model_judging_is_refused_in_words() -> None:
     offline = Models.offline()
     with pytest.raises(UsageError, match="TRELLIS_LM_JUDGE"):
@@ -181,8 +192,12 @@ def test_scores_take_the_form_of_published_tables() -> None:
         question="0", criterion="overall", first="full", second="chunk", winner="full", orders=(("full",), ("full",))
     )
     tied = won.model_copy(update={"winner": ""})
-    wins = published_table("lightrag_wins", result([], won, tied))
-    assert wins == {"overall": {"full": 0.5, "chunk": 0.0, "tie": 0.5}}
+    third = won.model_copy(update={"second": "third", "winner": "third"})
+    wins = published_table("lightrag_wins", result([], won, tied, third))
+    assert wins == {
+        "overall, full against chunk": {"full": 0.5, "chunk": 0.0, "tie": 0.5},
+        "overall, full against third": {"full": 0.0, "third": 1.0, "tie": 0.0},
+    }
     assert published_table("structrag_ablation", result(scores))["chunk"] == {"loong_score": 10}
     assert {measure for table in TABLES.values() for measure in table.measures} <= MEASURES.keys()
     assert len(TABLES) >= 10
