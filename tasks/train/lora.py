@@ -1,6 +1,7 @@
 """Training a language model with LoRA: DPO on preferences (arXiv 2305.18290), SFT on answers; by trl and peft."""
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -118,9 +119,18 @@ def encoder_arguments(options: TrainingOptions, checkpoints: Path) -> dict[str, 
 
 
 def last_checkpoint(folder: Path) -> str | None:
-    """Where an earlier run of the same training has got to."""
-    steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
+    """Where an earlier run of the same training has got to; a checkpoint that a kill has cut does not count."""
+    steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*") if _is_whole(path)}
     return str(steps[max(steps)]) if steps else None
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether the state of the trainer, which is written last, can be read."""
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
 
 
 def table_of(rows: Sequence[Mapping[str, object]]) -> Any:
