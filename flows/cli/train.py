@@ -40,7 +40,7 @@ def _path(name: str | None) -> Path | None:
 
 def show_training(report: TrainingReport, screen: Screen) -> None:
     """The report for people."""
-    screen.line(f"A {report.step}, trained by {report.by} on {report.rows} rows: {report.folder}", style="bold green")
+    screen.line(f"The {report.step}, trained by {report.by} on {report.rows} rows: {report.folder}", style="bold green")
     rows = [(name, ", ".join(f"{measure} {value:.3f}" for measure, value in of.items())) for name, of in
             report.scores.items()]  # fmt: skip
     facts = facts_of({"held out": report.held_out, "left out": report.left_out})
