@@ -340,8 +340,8 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     )  # fmt: skip
     restricted_or_pinned = options.documents is not None or session.pinned or pages is not None
     memory = QuestionMemory(
-        runtime.workspace.database.memory, session.question_features, session.index, embedder, settings.tau,
-        settings.theta, session.number,
+        session.memory or runtime.workspace.database.memory, session.question_features, session.index, embedder,
+        settings.tau, settings.theta, session.number,
         open=settings.memory != "off" and not restricted_or_pinned and question.parsed.form in RECALLED,
     )  # fmt: skip
     answering = AnswerOptions(

@@ -21,6 +21,7 @@ from prompts.text.names_zh import tagged
 from prompts.text.words import is_han
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
+from storage.memory import Memory
 from storage.records import Chunk, Document, DocumentText, by_key
 from storage.workspace import Generation
 from tasks.question_similarity import QuestionFeatures
@@ -48,12 +49,14 @@ class Session(AbstractContextManager["Session"]):
     once.
 
     Use it as a context manager, or call `close`. It stays on its generation however many newer ones are published.
-    `pinned`: it was asked for by its number; then memory, which other generations fill, has no part in it.
+    `pinned`: it was asked for by its number; then memory, which other generations fill, has no part in it. `memory` is
+    what its questions remember and look into, None for the workspace's.
     """
 
     runtime: Runtime
     generation: Generation
     pinned: bool = False
+    memory: Memory | None = None
     _documents: dict[str, Document] = field(default_factory=dict, repr=False)
     _texts: dict[str, DocumentText] = field(default_factory=dict, repr=False)
 

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ from storage.answer_records import Answer
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedSystem, EvaluationQuestion
 from storage.records import content_id
+from storage.workspace_db import WorkspaceDatabase
 from tasks.evaluate.measures import plain_answer
 from tasks.rewrite import turns
 
@@ -102,8 +104,11 @@ def open_systems(systems: Sequence[EvaluatedSystem], runtime: Runtime) -> Iterat
                 continue
             options = AskOptions(mode=system.mode, effort=system.effort, structure=system.structure, k=system.k)
             key = json.dumps([system.workspace, system.generation, system.settings], sort_keys=True)
-            if key not in sessions:
+            if key not in sessions or sessions[key][0].memory is not None:
                 session = held.enter_context(open_session(_runtime(system, runtime), system.generation))
+                if session.runtime.settings.memory != "off":
+                    file = Path(held.enter_context(TemporaryDirectory())) / "memory.sqlite"
+                    session.memory = held.enter_context(closing(WorkspaceDatabase(file))).memory
                 sessions[key] = session, _state_of(session)
             session, state = sessions[key]
             effort = system.effort or session.runtime.settings.effort

@@ -138,6 +138,23 @@ def test_a_rubric_is_a_measure_and_the_page_tells_each_step(bench: Bench, script
     assert "<td>keywords</td><td>3</td>" in page.read_text(encoding="utf-8")
 
 
+def test_a_system_with_memory_begins_with_none_and_shares_it_with_nobody(bench: Bench) -> None:
+    for row in QUESTIONS:
+        bench("ask", str(row["question"]), "--mode", "struct")
+    memory = Workspace(bench.workspace).database.memory
+    assert (before := memory.entries())
+    systems = [f"mode=struct,memory=on,theta=1,name={name}" for name in "ab"]
+    ran = bench.evaluate(*systems, more=["--measures", "from_memory,external"])
+    assert [value(ran.json, name, "from_memory") for name in "ab"] == [0, 0]
+    assert memory.entries() == before
+    again = {**QUESTIONS[0], "id": "again"}
+    write_rows(
+        bench.questions,
+        [QUESTIONS[0], *[{**row, "id": f"{row['id']} {n}"} for row in QUESTIONS for n in range(9)], again],
+    )
+    assert value(bench.evaluate(systems[0], more=["--measures", "from_memory"]).json, "a", "from_memory") > 0
+
+
 def test_what_an_earlier_version_stored_is_read(bench: Bench) -> None:
     bench("watch", "add", QUESTION)
     assert bench.evaluate("naive", more=["--accept"]).code == 0
