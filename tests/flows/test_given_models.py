@@ -22,6 +22,7 @@ from prompts.summarize import Summarize
 from storage.errors import UsageError
 from tests.server.client import Server
 from tests.test_golden_prompts import SHOWN, name_of
+from tests.workspaces import indexed, quays
 
 SUMMARIZE = SHOWN["SummarizeEntity"]
 
@@ -130,6 +131,18 @@ def test_history_usage_and_callbacks_of_dspy_see_our_calls(model_server: Server)
     assert entry["messages"][0]["content"].startswith("Step: summarize\n")
     with dspy.context(track_usage=True):
         assert step.module(**SUMMARIZE).get_lm_usage()["openai/scripted"]["prompt_tokens"] == total["prompt_tokens"]
+
+
+def test_an_index_run_leaves_no_call_in_memory_and_a_question_does(
+    of_server: dspy.LM, without_settings: None, tmp_path: Path
+) -> None:
+    with dspy.context(lm=of_server, trace=[]):
+        folder = indexed(tmp_path, quays(3))
+        assert not dspy.settings.trace
+        assert not of_server.history
+        ask("Where is Quay 1?", workspace=folder)
+        assert dspy.settings.trace
+        assert of_server.history
 
 
 def test_what_a_program_says_of_its_model_holds(model_server: Server) -> None:
