@@ -9,6 +9,8 @@ import json
 import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +26,7 @@ Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]
 
 REBUILD = "`trellis clean --vectors` builds it anew from the database; nothing else is lost."
-EXACT_UP_TO = 5_000  # windows: the database compares as many in 10 ms, of 384 numbers each; Chroma opens in longer
+FEW = 5_000  # windows of the documents asked for: the database compares as many in 10 ms, of 384 numbers each
 
 _DECIMALS = 5  # beyond these, an index and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
@@ -67,6 +69,23 @@ class Hit(Record):
     window: str
     chunk: str
     cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMatrix:
+    """Windows by id, their chunks, and their vectors as rows of length 1."""
+
+    windows: Sequence[str]
+    chunks: Sequence[str]
+    rows: NDArray[np.float32]
+
+    def nearest(self, vector: Vector, count: int) -> list[Hit]:
+        """The `count` windows of the greatest cosine, highest first, equal ones by id."""
+        cosines = np.round((self.rows @ (vector / np.linalg.norm(vector))).astype(float), _DECIMALS)
+        least = np.partition(cosines, -count)[-count] if count < len(cosines) else -np.inf
+        near = np.flatnonzero(cosines >= least)
+        order = near[np.argsort(-cosines[near], kind="stable")][:count]
+        return [Hit(window=self.windows[n], chunk=self.chunks[n], cosine=float(cosines[n])) for n in order]
 
 
 class VectorIndex(Protocol):
@@ -146,6 +165,15 @@ class StoredVectors(Store):
         where, parameters = selection("document", documents)
         return self._db.number(f"SELECT count(*) FROM windows WHERE {where}", parameters)
 
+    def size(self) -> int:
+        """Of how many numbers a vector is; 0 where there is none."""
+        sql = "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
+        return self._db.number(sql) if self.count() else 0
+
+    def numbers(self) -> int:
+        """In the vectors of all windows together."""
+        return self.count() * self.size()
+
     def sample(self, count: int) -> list[Window]:
         """Some windows, always the same: hashes have no order of their own."""
         return self._db.select(Window, "windows", f"text_hash, id LIMIT {int(count)}")
@@ -174,13 +202,21 @@ class StoredVectors(Store):
         """The `count` windows of the greatest cosine, by comparing all; highest first, equal ones by id."""
         where, parameters = selection("w.document", documents)
         sql = f"""
-            SELECT w.id AS "window", w.chunk AS chunk, round(v.cosine, {_DECIMALS})::DOUBLE AS cosine
+            SELECT w.id AS "window", w.chunk AS chunk, round(v.cosine::DOUBLE, {_DECIMALS}) AS cosine
             FROM (SELECT model, text_hash, list_cosine_similarity(vector, ?::FLOAT[]) AS cosine FROM vectors
                   WHERE model = (SELECT model FROM windows LIMIT 1)) AS v
             JOIN windows AS w ON v.model = w.model AND v.text_hash = w.text_hash
             WHERE {where} ORDER BY cosine DESC, w.id LIMIT {int(count)}
         """
         return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
+
+    def matrix(self) -> WindowMatrix:
+        """All windows with their vectors."""
+        ordered = "windows AS w JOIN vectors AS v ON v.model = w.model AND v.text_hash = w.text_hash ORDER BY w.id"
+        windows, chunks = zip(*self._db.rows(f"SELECT w.id, w.chunk FROM {ordered}"), strict=True)
+        numbers = self._db.arrays(f"SELECT unnest(vector) AS number FROM (SELECT vector FROM {ordered})")["number"]
+        rows = np.asarray(numbers, dtype=np.float32).reshape(len(windows), -1)
+        return WindowMatrix(windows, chunks, rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
@@ -226,6 +262,7 @@ class VectorReader(StoredVectors):
         super().__init__(database, number)
         self._store: VectorStore | None = store
         self._index: VectorIndex | None = None
+        self._exact = ExactIndex(self)
         self._opening = threading.Lock()
 
     def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
@@ -235,7 +272,7 @@ class VectorReader(StoredVectors):
         be approximate; few windows, and those of few documents, are all compared.
         """
         total = self._reachable(vector, k, documents)
-        few = documents is not None and (total <= EXACT_UP_TO or len(documents) > _LONGEST_FILTER)
+        few = documents is not None and (total <= FEW or len(documents) > _LONGEST_FILTER)
         if total == 0:
             return []
         try:
@@ -252,7 +289,7 @@ class VectorReader(StoredVectors):
     def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The same as `search`, exactly, from the database alone."""
         total = self._reachable(vector, k, documents)
-        return (_best_chunks(ExactIndex(self), vector, k, documents, total) if total else None) or []
+        return (_best_chunks(self._exact, vector, k, documents, total) if total else None) or []
 
     def check(self) -> None:
         """StorageError where the store's index cannot be opened, or does not find what the database holds."""
@@ -266,18 +303,19 @@ class VectorReader(StoredVectors):
                 self._index = None
 
     def _reachable(self, vector: Vector, k: int, documents: Collection[str] | None) -> int:
-        total = self.count(documents) if k > 0 else 0
-        if total == 0:
-            return 0
-        size = self._db.number(
-            "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
-        )
-        if vector.shape != (size,):
+        whole, size = self._whole
+        total = 0 if k <= 0 else whole if documents is None else self.count(documents)
+        if total and vector.shape != (size,):
             remedy = f"Embed the question with {self.model()}, or index again with your model."
             raise StorageError(
                 self._db.path, f"a vector of shape {vector.shape} meets vectors of {size} numbers", remedy
             )
         return total
+
+    @cached_property
+    def _whole(self) -> tuple[int, int]:
+        """How many windows there are, and of how many numbers a vector: what is published does not change."""
+        return self.count(), self.size()
 
     def _opened(self) -> VectorIndex | None:
         with self._opening:

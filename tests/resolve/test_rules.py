@@ -2,6 +2,7 @@
 
 import pytest
 
+from prompts.engine.effort import Effort
 from prompts.resolve import NameInContext, Pair, Resolve, decide
 from prompts.text.likeness import form
 from storage.graph import Edit, Subject
@@ -272,3 +273,16 @@ def test_edits_apply_in_their_order() -> None:
     both = (merge(1, "Ada", "Bo"), Edit(id=2, action="split", subject=Subject(name="Ada"), names=("Bo",)))
     assert not together(edited(both, ("Ada", "Bo")), "Ada", "Bo")
     assert together(edited(both[::-1], ("Ada", "Bo")), "Ada", "Bo")
+
+
+async def test_a_higher_effort_reads_more_of_what_is_said_of_a_name() -> None:
+    said = "A long statement that goes on about this person. " * 40
+    both = Pair(first=NameInContext(name="Ada Korb", said=(said,)), second=NameInContext(name="Ada Korp", said=(said,)))
+    verdicts = {"verdicts": [{"pair": 0, "reason": "one person", "same": True}]}
+    efforts: list[Effort] = ["low", "medium", "high"]
+    read = list[int]()
+    for effort in efforts:
+        resolver = scripted(Resolve, verdicts, effort=effort)
+        await resolver.run([both])
+        read.append(len(str(sent(resolver)[0])))
+    assert read == sorted(set(read))
