@@ -197,6 +197,8 @@ def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp
         assert same_ranking(generation.vectors.search(vector("q"), 3), generation.vectors.exact_search(vector("q"), 3))
     with pytest.raises(StorageError, match=r"'acme' has no database 'manuals'.*TRELLIS_CHROMA_DATABASE"):
         workspace("manuals").write()
+    with pytest.raises(StorageError, match=r"has no database 'kb' there \(.*at least 3 characters"):
+        workspace("kb").write()
 
 
 @contextmanager
