@@ -15,24 +15,7 @@ from tasks.load.sources import compose
 ENGLISH = "The ferry of line {n} leaves Pier {n} at noon, and it returns before the tide turns at dusk."
 CHINESE = "第{n}号渡轮中午从码头出发，傍晚退潮之前回到港口。"
 WORDS = st.sampled_from(
-    [
-        "Pier",
-        "the",
-        "ferry",
-        "3.14",
-        "Dr.",
-        "U.S.",
-        "e.g.",
-        "渡轮",
-        "港口。",
-        "“好！”",
-        "…",
-        "end.",
-        "Really?",
-        "a" * 90,
-        "é́",
-        "👩‍👩‍👧",
-    ]
+    [*"Pier the ferry 3.14 Dr. U.S. e.g. 渡轮 港口。 “好！” … end. Really? é́ 👩‍👩‍👧".split(), "a" * 90]
 )
 LINE_STARTS = st.sampled_from(["", "# ", "## ", "- ", "1. ", "| ", "> ", "```\n", "    ", "\n"])
 LINES = st.builds(lambda start, words: start + " ".join(words), LINE_STARTS, st.lists(WORDS, max_size=14))

@@ -201,19 +201,15 @@ ODD = [
     fact("桥", "位于", "“海岸”"),
     fact("Orla Bridge", "is", "Orla Bridge"),
     fact("x", "p", "y", document="e"),
+    *[fact("a", "p", "b")] * 2,
+    fact("a", "p", "b", weight=3),
 ]
 
 
-def test_every_triple_is_there_with_its_document_whatever_signs_it_holds(tmp_path: Path) -> None:
+def test_every_triple_is_there_with_its_document_and_weight_whatever_signs_it_holds(tmp_path: Path) -> None:
     runtime, report = read(tmp_path, write_rows(tmp_path / "facts.jsonl", ODD))
     assert report.dead_letters == 0
-    assert stored(runtime) == well_formed(ODD)
-
-
-def test_what_is_asserted_twice_has_twice_the_weight(tmp_path: Path) -> None:
-    rows = [fact("a", "p", "b"), fact("a", "p", "b"), fact("a", "p", "b", weight=3)]
-    runtime, _ = read(tmp_path, write_rows(tmp_path / "facts.jsonl", rows))
-    assert stored(runtime) == {("d", "a", "p", "b"): 5}
+    assert stored(runtime) == well_formed(ODD) + Counter({("d", "a", "p", "b"): 2}), "one row has the weight of three"
 
 
 @pytest.mark.parametrize(
