@@ -29,9 +29,6 @@ def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
 def test_the_sentence_that_defines_comes_first() -> None:
     said = ("Ada met the Orla Bridge crew.", "Orla Bridge opened in 1931.", "# Orla Bridge is an arch bridge.")
     assert summarize_offline("Orla Bridge", said) == f"{said[2]} {said[1]} {said[0]}"
-
-
-def test_a_chinese_definition_counts_too() -> None:
     assert summarize_offline("奥拉桥", ("人们喜欢奥拉桥。", "奥拉桥是一座拱桥。")).startswith("奥拉桥是")
 
 

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from flows.__main__ import main
 from tests.copying import copy_of
 from tests.flows.conftest import Command, Ended
-from tests.patience import wait_for
+from tests.patience import PAUSE, wait_for
 from tests.server.client import ROOT, Server
 from tests.workspaces import write_rows
 
@@ -164,6 +165,7 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
         for name, edit in BESIDE.items():  # while it goes on, and after: each is kept as soon as it is not refused
             while (done := fresh("graph", *edit)).code == 4:
                 tried[name] += 1
+                time.sleep(PAUSE)
             assert done.code == 0, done.err
     assert running.returncode == 0
     assert fresh("index", str(source), "--full").code == 0

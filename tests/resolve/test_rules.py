@@ -230,30 +230,23 @@ def test_a_merge_joins_and_keeps_the_first_name_and_the_reason() -> None:
     assert graph.aliases == (Alias(entity=entity.id, name="The Keeper", reason="merged by hand (edit 7)"),)
 
 
-def test_a_merge_holds_for_documents_that_come_later() -> None:
-    edits = (merge(1, "Ada Korb", "The Keeper"),)
-    before = edited(edits, ("Ada Korb", "The Keeper"))
-    after = edited(edits, ("Ada Korb", "The Keeper"), ("The Keeper", "Velin"))
-    assert {one.id for one in before.entities} < {one.id for one in after.entities}
-    assert together(after, "Ada Korb", "The Keeper")
+NAMES = ("Hongkong", "Hong-Kong")
+GONE = (merge(1, "Ada Korb", "Nobody"), Edit(id=2, action="change", subject=Subject(name="Nobody"), kind="place"))
+BOTH = (merge(1, *NAMES), Edit(id=2, action="split", subject=Subject(name=NAMES[0]), names=(NAMES[1],)))
 
 
-def test_a_split_by_names_undoes_what_a_rule_joined() -> None:
-    names = ("Hongkong", "Hong-Kong")
-    assert together(edited((), *((name,) for name in names)), *names)
-    edit = Edit(id=3, action="split", subject=Subject(name=names[0]), names=(names[1],))
-    graph = edited((edit,), *((name,) for name in names))
-    assert not together(graph, *names)
+def test_edits_apply_in_their_order_and_a_split_undoes_what_a_rule_joined() -> None:
+    said = [(name,) for name in NAMES]
+    found = [together(edited(edits, *said), *NAMES) for edits in ((), BOTH[1:], BOTH, BOTH[::-1])]
+    assert found == [True, False, False, True]
+    before, after = edited(BOTH[:1], NAMES), edited(BOTH[:1], NAMES, (NAMES[1], "Velin"))
+    assert {one.id for one in before.entities} < {one.id for one in after.entities}, "later documents join them"
 
 
-def test_a_split_that_would_leave_nothing_changes_nothing() -> None:
+def test_an_edit_of_what_is_gone_or_of_all_changes_nothing() -> None:
+    assert edited(GONE, ("Ada Korb",)) == edited((), ("Ada Korb",))
     edit = Edit(id=3, action="split", subject=Subject(name="Tarn"), documents=("d0", "d1"))
     assert edited((edit,), *TARN) == edited((), *TARN)
-
-
-def test_an_edit_of_what_is_gone_waits() -> None:
-    edits = (merge(1, "Ada Korb", "Nobody"), Edit(id=2, action="change", subject=Subject(name="Nobody"), kind="place"))
-    assert edited(edits, ("Ada Korb",)) == edited((), ("Ada Korb",))
 
 
 def test_documents_say_which_of_two_things_of_a_name_is_meant() -> None:
@@ -266,9 +259,3 @@ def test_documents_say_which_of_two_things_of_a_name_is_meant() -> None:
         if place.start == 0
     }
     assert kinds == {"chk_0": "person", "chk_1": "place"}
-
-
-def test_edits_apply_in_their_order() -> None:
-    both = (merge(1, "Ada", "Bo"), Edit(id=2, action="split", subject=Subject(name="Ada"), names=("Bo",)))
-    assert not together(edited(both, ("Ada", "Bo")), "Ada", "Bo")
-    assert together(edited(both[::-1], ("Ada", "Bo")), "Ada", "Bo")
