@@ -91,11 +91,11 @@ SLOW_TO_IMPORT = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    from xdist.scheduler import LoadFileScheduling
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
     together = {f"tests/{file}.py": name for name, files in SLOW_TO_IMPORT.items() for file in files}
 
-    class Together(LoadFileScheduling):  # type: ignore[misc]
+    class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             return together.get(file, file)

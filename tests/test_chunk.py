@@ -154,14 +154,6 @@ def test_triples_are_cut_between_lines_and_keep_a_subject_together() -> None:
     assert all(len(chunk.text.split("\n")) % 4 == 0 for chunk in chunks[1:])
 
 
-def test_a_short_document_is_one_chunk_and_equal_passages_have_ids_of_their_own() -> None:
-    (chunk,) = chunked(f"\n# Guide\n\n{ENGLISH}\n\n# Next\n\nMore.\n", 200)
-    assert (chunk.heading, chunk.title, chunk.language) == ("Guide", "T", "en")
-    repeated = chunked("\n\n".join(["# Same\n\n" + ENGLISH] * 3), 40)
-    assert len({chunk.text for chunk in repeated}) == 1
-    assert len({chunk.id for chunk in repeated}) == 3
-
-
 @pytest.mark.parametrize(
     "text", ["a" * 5000, "字" * 2000, "a," * 2000, "x\n" * 2000, "# h\n" * 300, "word. " + " " * 9000 + "end."]
 )
