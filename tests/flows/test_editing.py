@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
 from tests.copying import copy_of
-from tests.flows.conftest import Command, Ended
+from tests.flows.conftest import Command, Ended, indexed_by_command
 from tests.patience import PAUSE, wait_for
 from tests.server.client import ROOT, Server
 from tests.workspaces import write_rows
@@ -30,17 +29,14 @@ BESIDE = {
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the documents and the workspace made of them."""
     folder = tmp_path_factory.mktemp("base")
-    write_rows(folder / "docs.jsonl", ROWS)
-    assert main(["index", str(folder / "docs.jsonl"), "--workspace", str(folder / "ws"), "--json"]) == 0
-    return folder
+    return indexed_by_command(write_rows(folder / "docs.jsonl", ROWS), folder)
 
 
 @pytest.fixture
 def trellis(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a copy."""
-    return Command(copy_of(base / "ws", tmp_path / "ws"), capsys)
+    return Command(copy_of(base, tmp_path / "ws"), capsys)
 
 
 def names(shown: Ended) -> set[str]:
