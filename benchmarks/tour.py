@@ -126,7 +126,7 @@ def question_stops(answer: Answer, asked: Resources) -> Iterator[Stop]:
     counts, route = trace.filter, trace.route
     judged = (f"{one.label} {one.chunk}: {one.explanation}" for one in counts.judged)
     labels = f"{counts.entailment} entailment, {counts.neutral} neutral, {counts.contradiction} contradiction"
-    yield Stop(step="filter", lines=(f"{counts.hypothesis} hypothesis: {labels}", *judged))
+    yield Stop(step="filter", lines=(labels, *judged))
     chosen = f"{route.type}, confidence {route.confidence}, margin {route.margin}: {route.reason}"
     yield Stop(step="route", lines=(f"{trace.question_type} → {chosen}",))
     built = (f"{one.description}; {one.unverified} unverified | {_cut(one.text)}" for one in trace.structures)

@@ -53,7 +53,6 @@ from tasks.route import question_type
 from tasks.sources import Source, merged, packed, source_of
 
 EXCERPT_PASSAGES = 12
-PART_PASSAGES = 8
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
 LONGEST = 8_000  # characters of a question; an article of a newspaper has as many
 LONGEST_HISTORY = 200_000  # of the turns before it together
@@ -334,7 +333,8 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     embedder, policy = runtime.embedder.metered(models.meter), models.policy
     pages = options.retriever or runtime.retriever
     search = PassageSearch(
-        session, options.documents, embedder, _depth(options.k, models, session), policy.limits.answer,
+        session, options.documents, embedder, max(options.k, depth(models, session, policy.limits.answer)),
+        policy.limits.answer,
         WIDENED if policy.effort == "high" else 0, pages,
         runtime.reranker.metered(models.meter) if runtime.reranker else None,
     )  # fmt: skip
@@ -352,14 +352,14 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     return Resources(question, search, session.graph, session.reports, models, memory, answering)
 
 
-def _depth(k: int, models: Models, session: Session) -> int:
-    """How many passages are searched for: as many as an answer's prompt holds, and k at least.
+def depth(models: Models, session: Session, most: int) -> int:
+    """How many passages are searched for where an answer reads `most` tokens of them.
 
     Excerpts are chosen among few: what stands far down speaks of something else.
     """
     if models.is_offline("answer"):
-        return max(k, EXCERPT_PASSAGES)
-    return max(k, math.ceil(models.policy.limits.answer / max(session.passage_tokens, 1.0)))
+        return EXCERPT_PASSAGES
+    return math.ceil(most / max(session.passage_tokens, 1.0))
 
 
 # --- what comes of it ------------------------------------------------------------------------------------------------
@@ -420,9 +420,10 @@ async def answered_alone(resources: Resources, response: Response) -> Response:
 async def part_answer(resources: Resources, part: str) -> PartAnswer:
     """The answer to a part of the question, searched for by itself; its draft is shown to nobody."""
     search = resources.search
-    found = await search.passages([part], search.candidates(PART_PASSAGES))
-    passages = (await search.reranked(part, found, PART_PASSAGES)).passages
-    sources = search.sources(passages, resources.models.policy.limits.part)
+    most = resources.models.policy.limits.part
+    wanted = depth(resources.models, search.session, most)
+    passages = (await search.reranked(part, await search.passages([part], search.candidates(wanted)), wanted)).passages
+    sources = search.sources(passages, most)
     writer = AnswerStep(resources.models, None, resources.answering.language)
     return PartAnswer.of(part, await answer(part, AnswerContext(sources), writer, resources.answering), sources)
 

@@ -1,7 +1,7 @@
 """Filter: does a passage help with the question? Entailment, neutral or contradiction, and why.
 
 ERM4's Knowledge Filter. The strong hypothesis is that a passage holds a direct answer (questions for a single fact),
-the weak one that it may help (questions that need several passages).
+the weak one that it may help (questions that need several passages). The model says which of them a question needs.
 """
 
 import asyncio
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_JUDGED", "Filter", "FilterKnowledge", "FilterRequest", "FilterVerdict", "Hypothesis", "Label"]
 
-Hypothesis = Literal["strong", "weak"]
+Hypothesis = Literal["strong", "weak", "either"]
 HYPOTHESES: dict[Hypothesis, str] = {
     "strong": "The passage holds a direct answer to the question, or a part of one.",
     "weak": "The passage helps to answer the question: it holds a part of the answer, or a link on the way to it.",
+    "either": "Where one fact answers the question, the passage holds it or a part of it. Where several are needed "
+    "(a chain, a comparison, a count), the passage holds one of them or a link on the way.",
 }
 
 
@@ -41,9 +43,9 @@ class FilterRequest:
     """
 
     question: str
-    hypothesis: Hypothesis
     passages: Sequence[NumberedText]
     rarity: Callable[[str], float]
+    hypothesis: Hypothesis = "either"
     all_read: bool = False
     languages: frozenset[str] = frozenset({"en"})
 

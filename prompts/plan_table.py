@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms
@@ -17,8 +18,10 @@ from prompts.text.words import content_terms
 Operation = Literal[
     "lookup", "list", "count", "sum", "average", "difference", "ratio", "max", "min", "compare", "sort", "none"
 ]
-MOST_TABLES, MOST_COLUMNS, MOST_SAMPLES = 8, 40, 6
-_LONGEST_SAMPLE = 60
+MOST_SAMPLES = 6  # of a column's cells, each of at most this share of the tokens of all tables
+SAMPLE_SHARE = 1 / 250
+AT_ONCE = 4  # tables among which the tokens are divided; where some are small, more fit
+_LONGEST_LABEL = 60
 
 
 class TableFilter(BaseModel):
@@ -78,31 +81,38 @@ class PlanTable(Step):
 
             return plan_offline(question, tables)
         asked = set(content_terms(question))
-        order = sorted(range(len(tables)), key=lambda place: -_shared(asked, tables[place]))[:MOST_TABLES]
-        shown = [shown_table(number, tables[place], asked) for number, place in enumerate(sorted(order), 1)]
+        order = sorted(range(len(tables)), key=lambda place: -_shared(asked, tables[place]))
+        most = self.policy.limits.structure
+        texts = ((place, shown_table(tables[place], asked, most, min(len(tables), AT_ONCE))) for place in order)
+        fitting = sorted(first_fitting(texts, lambda table: rough_tokens(table[1]), most))
+        shown = [f"[{number}] {text}" for number, (_, text) in enumerate(fitting, 1)]
         plan: TablePlan = (await self.acall(question=question, tables="\n\n".join(shown))).plan
         if plan.operation == "none":
             return None
-        known = dict(enumerate(sorted(order), 1))
+        known = {number: place for number, (place, _) in enumerate(fitting, 1)}
         return plan.model_copy(update={"table": known.get(plan.table, -1) + 1})
 
 
-def shown_table(number: int, table: TableView, asked: set[str]) -> str:
-    """A table as text: of its columns those nearest to the question, of their cells those that it may name."""
+def shown_table(table: TableView, asked: set[str], most: int, at_once: int) -> str:
+    """A table as text, where so many share `most` tokens: of its columns those nearest to the question, of their cells
+    those that it may name."""
     ranked = sorted(range(len(table.columns)), key=lambda place: (place > 1, -_overlap(asked, table.columns[place])))
-    places = sorted(ranked[:MOST_COLUMNS])
-    lines = [f"[{number}] {table.name} ({len(table.rows)} rows)"]
-    for place in places:
-        cells = dict.fromkeys(row[place] for row in table.rows if row[place])
-        lines.append(f"- {table.columns[place] or '(no header)'}: {_sampled(list(cells), asked)}")
-    if len(places) < len(table.columns):
-        lines.append(f"- and {len(table.columns) - len(places)} columns that share no word with the question")
+    columns = ((place, _column(table, place, asked, int(SAMPLE_SHARE * most))) for place in ranked)
+    fitting = sorted(first_fitting(columns, lambda column: rough_tokens(column[1]), most // at_once))
+    lines = [f"{table.name} ({len(table.rows)} rows)", *(line for _, line in fitting)]
+    if len(fitting) < len(table.columns):
+        lines.append(f"- and {len(table.columns) - len(fitting)} columns that are farther from the question")
     return "\n".join(lines)
 
 
-def _sampled(cells: Sequence[str], asked: set[str]) -> str:
+def _column(table: TableView, place: int, asked: set[str], most: int) -> str:
+    cells = list(dict.fromkeys(row[place] for row in table.rows if row[place]))
+    return f"- {table.columns[place] or '(no header)'}: {_sampled(cells, asked, most)}"
+
+
+def _sampled(cells: Sequence[str], asked: set[str], most: int) -> str:
     named = sorted(cells, key=lambda cell: -_overlap(asked, cell))[:MOST_SAMPLES]
-    shown = "; ".join(cell[:_LONGEST_SAMPLE] for cell in cells if cell in named)
+    shown = "; ".join(first_tokens(cell, most) for cell in cells if cell in named)
     figures = sorted(amount.number for cell in cells if (amount := amount_of(cell)))
     if len(cells) > MOST_SAMPLES:
         wide = f", from {figures[0]:,.10g} to {figures[-1]:,.10g}" if 2 * len(figures) > len(cells) else ""
@@ -117,5 +127,5 @@ def _overlap(asked: set[str], text: str) -> int:
 def _shared(asked: set[str], table: TableView) -> float:
     """How many of the question's words a table has: in its name and columns, and in the names of its rows."""
     named = {term for text in (table.name, *table.columns) for term in content_terms(text.replace("_", " "))}
-    labels = {term for row in table.rows for cell in row[:2] for term in content_terms(cell[:_LONGEST_SAMPLE])}
+    labels = {term for row in table.rows for cell in row[:2] for term in content_terms(cell[:_LONGEST_LABEL])}
     return 2 * len(asked & named) + len(asked & labels)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import Doubtful
+from prompts.engine.calls import Doubtful, first_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.resolve import Decided, NameInContext, Pair, decide
 
@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 PAIRS_IN_ONE_CALL = 30
-MOST_SAID, MOST_LENGTH, MOST_SHARED = 2, 200, 5
+MOST_SAID, MOST_SHARED = 2, 5
 
 
 class PairVerdict(BaseModel):
@@ -53,7 +53,9 @@ class Resolve(Step):
         """In the order of the pairs; at most PAIRS_IN_ONE_CALL are meant to be asked at once."""
         if self.is_offline:
             return [decide(pair) for pair in pairs]
-        shown = [_shown(number, pair) for number, pair in enumerate(pairs)]
+        # A share for each name of a full call, so that a pair reads the same in any company.
+        most = self.policy.limits.rate // (2 * PAIRS_IN_ONE_CALL)
+        shown = [_shown(number, pair, most) for number, pair in enumerate(pairs)]
         verdicts: PairVerdicts = (await self.acall(pairs=shown)).decided
         by_number = {verdict.pair: verdict for verdict in verdicts.verdicts}
         return [
@@ -70,11 +72,11 @@ class Resolve(Step):
             raise Doubtful(f"it gives no verdict on the pairs {missing}.", dict(outputs))
 
 
-def _shown(number: int, pair: Pair) -> str:
+def _shown(number: int, pair: Pair, most: int) -> str:
     shared = f" | both beside: {', '.join(pair.shared[:MOST_SHARED])}" if pair.shared else ""
-    return f"[{number}] {_side(pair.first)} | {_side(pair.second)}{shared}"
+    return f"[{number}] {_side(pair.first, most)} | {_side(pair.second, most)}{shared}"
 
 
-def _side(mention: NameInContext) -> str:
-    statements = " ".join(text[:MOST_LENGTH] for text in mention.said[:MOST_SAID])
+def _side(mention: NameInContext, most: int) -> str:
+    statements = " ".join(first_tokens(text, most) for text in mention.said[:MOST_SAID])
     return f"{mention.name} ({mention.kind}): {statements}" if statements else f"{mention.name} ({mention.kind})"

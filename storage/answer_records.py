@@ -35,7 +35,6 @@ class FilterCounts(Record):
     entailment: int = 0
     neutral: int = 0
     contradiction: int = 0
-    hypothesis: Literal["strong", "weak"] = "strong"
     tier: FilterTier = "all"
     judged: tuple[JudgedPassage, ...] = ()
     conflicts: tuple[Disagreement, ...] = ()

@@ -1,27 +1,42 @@
-"""The vector store that builds nothing: DuckDB compares a vector with all that are stored. The smallest of examples."""
+"""The vector store that builds nothing: a vector is compared with all that are stored. The smallest of examples."""
 
+import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage.vectors import Hit, StoredVectors, Vector
+    from storage.vectors import Hit, StoredVectors, Vector, WindowMatrix
+
+HELD = 5_000  # windows whose vectors are held in memory (8 MB of 384 numbers each); more are compared by DuckDB
 
 
 class ExactIndex:
-    """Compares a vector with all that are stored, in the database of a generation."""
+    """Compares a vector with all that are stored: with few in memory, with many in the database of the generation."""
 
     def __init__(self, stored: "StoredVectors") -> None:
         self._stored = stored
+        self._reading = threading.Lock()
+        self._few: bool | None = None
+        self._matrix: WindowMatrix | None = None
 
     def search(self, vector: "Vector", count: int, documents: Collection[str] | None) -> "list[Hit]":
-        return self._stored.nearest(vector, count, documents)
+        if documents is not None or not self._holds():
+            return self._stored.nearest(vector, count, documents)
+        with self._reading:
+            self._matrix = self._matrix or self._stored.matrix()
+        return self._matrix.nearest(vector, count)
+
+    def _holds(self) -> bool:
+        if self._few is None:
+            self._few = self._stored.count() <= HELD
+        return self._few
 
     def close(self) -> None:
         """The database is not its own."""
 
 
 class ExactStore:
-    """Fulfils `storage.vectors.VectorStore`: the database itself is the index."""
+    """Fulfils `storage.vectors.VectorStore`: the vectors themselves are the index."""
 
     def prepare(self) -> None:
         """There is nothing to ask."""

@@ -9,6 +9,8 @@ import json
 import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +26,7 @@ Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]
 
 REBUILD = "`trellis clean --vectors` builds it anew from the database; nothing else is lost."
-EXACT_UP_TO = 5_000  # windows: the database compares as many in 10 ms, of 384 numbers each; Chroma opens in longer
+EXACT_UP_TO = 5_000  # windows: all are compared in a millisecond, of 384 numbers each; Chroma opens in longer
 
 _DECIMALS = 5  # beyond these, an index and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
@@ -67,6 +69,21 @@ class Hit(Record):
     window: str
     chunk: str
     cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMatrix:
+    """Windows by id, their chunks, and their vectors as rows of length 1."""
+
+    windows: Sequence[str]
+    chunks: Sequence[str]
+    rows: NDArray[np.float32]
+
+    def nearest(self, vector: Vector, count: int) -> list[Hit]:
+        """The `count` windows of the greatest cosine, highest first, equal ones by id."""
+        cosines = np.round((self.rows @ (vector / np.linalg.norm(vector))).astype(float), _DECIMALS)
+        order = np.argsort(-cosines, kind="stable")[:count]
+        return [Hit(window=self.windows[n], chunk=self.chunks[n], cosine=float(cosines[n])) for n in order]
 
 
 class VectorIndex(Protocol):
@@ -182,6 +199,17 @@ class StoredVectors(Store):
         """
         return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
 
+    def matrix(self) -> WindowMatrix:
+        """All windows with their vectors."""
+        windows, chunks, vectors = self._db.arrays(
+            """
+            SELECT w.id AS id, w.chunk AS chunk, v.vector AS vector
+            FROM windows AS w JOIN vectors AS v ON v.model = w.model AND v.text_hash = w.text_hash ORDER BY w.id
+            """
+        ).values()
+        rows = np.stack([np.asarray(vector, dtype=np.float32) for vector in vectors])
+        return WindowMatrix(windows.tolist(), chunks.tolist(), rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
         if not vectors:
@@ -226,6 +254,7 @@ class VectorReader(StoredVectors):
         super().__init__(database, number)
         self._store: VectorStore | None = store
         self._index: VectorIndex | None = None
+        self._exact = ExactIndex(self)
         self._opening = threading.Lock()
 
     def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
@@ -252,7 +281,7 @@ class VectorReader(StoredVectors):
     def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The same as `search`, exactly, from the database alone."""
         total = self._reachable(vector, k, documents)
-        return (_best_chunks(ExactIndex(self), vector, k, documents, total) if total else None) or []
+        return (_best_chunks(self._exact, vector, k, documents, total) if total else None) or []
 
     def check(self) -> None:
         """StorageError where the store's index cannot be opened, or does not find what the database holds."""
@@ -266,18 +295,20 @@ class VectorReader(StoredVectors):
                 self._index = None
 
     def _reachable(self, vector: Vector, k: int, documents: Collection[str] | None) -> int:
-        total = self.count(documents) if k > 0 else 0
-        if total == 0:
-            return 0
-        size = self._db.number(
-            "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
-        )
-        if vector.shape != (size,):
+        whole, size = self._whole
+        total = 0 if k <= 0 else whole if documents is None else self.count(documents)
+        if total and vector.shape != (size,):
             remedy = f"Embed the question with {self.model()}, or index again with your model."
             raise StorageError(
                 self._db.path, f"a vector of shape {vector.shape} meets vectors of {size} numbers", remedy
             )
         return total
+
+    @cached_property
+    def _whole(self) -> tuple[int, int]:
+        """How many windows there are, and of how many numbers a vector: what is published does not change."""
+        sql = "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
+        return (count, self._db.number(sql)) if (count := self.count()) else (0, 0)
 
     def _opened(self) -> VectorIndex | None:
         with self._opening:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prompts.answer import NumberedText
-from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict, Hypothesis
-from prompts.text.question import ParsedQuestion, is_nested
+from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
 from tasks.retrieve.lexical import Lexicon
@@ -33,17 +32,13 @@ class FilterResult:
         return [passage for passage in passages if passage.chunk in self.chunks]
 
 
-def filter_request(
-    question: ParsedQuestion, passages: Sequence[Passage], lexicon: Lexicon, all_read: bool
-) -> FilterRequest:
-    """The passages as the filter judges them: a strong hypothesis for one hop, a weak one for several.
+def filter_request(question: str, passages: Sequence[Passage], lexicon: Lexicon, all_read: bool) -> FilterRequest:
+    """The passages as the filter judges them.
 
     `all_read`: an answer step reads every passage whatever its label, so that below high effort no model is asked.
     """
     texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
-    one_hop = question.form == "fact" and not is_nested(question)
-    hypothesis: Hypothesis = "strong" if one_hop else "weak"
-    return FilterRequest(question.text, hypothesis, texts, lexicon.idf_of, all_read, lexicon.languages)
+    return FilterRequest(question, texts, lexicon.idf_of, all_read=all_read, languages=lexicon.languages)
 
 
 @step("filter", BRIEF, asks_model=True)
@@ -66,7 +61,7 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
     kept |= {conflict.chunk for conflict in conflicts if conflict.against_chunk in kept}
     counts = FilterCounts(
         entailment=len(labelled["entailment"]), neutral=len(labelled["neutral"]),
-        contradiction=len(labelled["contradiction"]), hypothesis=request.hypothesis, tier=tier,
+        contradiction=len(labelled["contradiction"]), tier=tier,
         judged=judged_passages(chunks, verdicts), conflicts=conflicts,
     )  # fmt: skip
     return FilterResult(tuple(chunk for chunk in chunks if chunk in kept), labelled["entailment"], counts)

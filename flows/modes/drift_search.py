@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flows.modes.global_search import near_to, reports_read, result_of, selected_for, texts_to_read
 from flows.modes.registry import mode
-from flows.question import ModeResult, PassageSearch, Question
+from flows.question import ModeResult, PassageSearch, Question, depth
 from flows.session import ReportReader
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.models import Models
@@ -16,7 +16,6 @@ from prompts.text.relevance import CollectionTopic
 from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, helpful_points, text_of, with_sentences
 
 PRIMER_REPORTS = 5
-LOOK_UP_PASSAGES = 6
 
 
 @mode("drift")
@@ -31,13 +30,13 @@ async def drift_search(question: Question, search: PassageSearch, reports: Repor
     agenda, looked_up = Agenda(*LOOK_UPS[explorer.policy.effort]), list[str]()
     agenda.add(follow_ups, 0)
     while (following := agenda.next()) is not None:
-        focus, depth = following
+        focus, steps = following
         looked_up.append(focus)
-        texts = await _looked_up(focus, texts, search, near.topic, models.policy.limits.part)
+        texts = await _looked_up(focus, texts, search, near.topic, models)
         looked_up_texts = [(focus, texts.offered[focus])] if focus in texts.offered else []
         more, follow_ups = await explore(focus, looked_up_texts, near.topic, explorer) if looked_up_texts else ([], [])
         points += more
-        agenda.add(follow_ups, depth)
+        agenda.add(follow_ups, steps)
     points.sort(key=lambda point: (-point.score, point.findings))
     reason = f"{len(selected.reports)} reports, then {len(looked_up)} look-ups: {'; '.join(looked_up) or 'none'}"
     helpful = helpful_points(points, explorer)
@@ -46,10 +45,12 @@ async def drift_search(question: Question, search: PassageSearch, reports: Repor
 
 
 async def _looked_up(
-    focus: str, texts: ReportTexts, search: PassageSearch, topic: CollectionTopic, most: int
+    focus: str, texts: ReportTexts, search: PassageSearch, topic: CollectionTopic, models: Models
 ) -> ReportTexts:
     """The texts, with the sentences nearest to the question in the passages that a search for the focus finds."""
-    passages = await search.passages([f"{focus} {topic.relevance.question.text}"], LOOK_UP_PASSAGES)
+    most = models.policy.limits.part
+    wanted = depth(models, search.session, most)
+    passages = await search.passages([f"{focus} {topic.relevance.question.text}"], wanted)
     pool, new = with_sentences(texts.pool, [search.chunk(passage.chunk) for passage in passages])
     if not new:
         return ReportTexts(texts.offered, pool)

@@ -41,7 +41,7 @@ async def dual_level_search(
     searched, found = await search_levels(question, search, graph, models, search.candidates(search.depth))
     reranked = await search.best(question.text, found)
     passages = reranked.passages
-    request = filter_request(question.parsed, passages, question.index.lexicon, not models.is_offline("answer"))
+    request = filter_request(question.text, passages, question.index.lexicon, not models.is_offline("answer"))
     filtered = await filter_passages(request, passages, Filter(models))
     most = models.policy.limits.answer
     entities, relations = best_rows(searched, graph.levels, most)

@@ -6,6 +6,7 @@ from functools import partial
 from flows.modes.registry import mode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.models import Models
 from prompts.traverse import PlanTraversal
 from storage.answer_records import RouteDecision, SubQuestion
@@ -45,7 +46,10 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
         walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
         end = outcomes[-1]
         if isinstance(end, StepResult):
-            notes = [Note("Found by the walk", walked.text), *in_formats(end.chains, stated)]
+            notes = [
+                Note("Found by the walk", walked.text),
+                *in_formats(end.chains, stated, models.policy.limits.structure),
+            ]
     pool = stated.pool()
     sources = [piece_source(piece) for piece in pool]
     return ModeResult(
@@ -79,11 +83,16 @@ def graph_of(question: Question, graph: GraphReader) -> TraversalGraph:
     return replace(graph.traversal, facts=facts, vocabulary=Vocabulary(facts.relations.values()))
 
 
-def in_formats(chains: tuple[Chain, ...], stated: Statements) -> list[Note]:
-    """What was walked as an entity table, a relation table and, where there are longer chains, a path list."""
+def in_formats(chains: tuple[Chain, ...], stated: Statements, most: int) -> list[Note]:
+    """What was walked as an entity table, a relation table and, where there are longer chains, a path list, each of
+    them within a third of `most` tokens."""
     relations = relations_in(chains)
     ends = [end for relation in relations for end in (relation.source, relation.target)]
-    notes = [Note("Entities", entity_table(stated.facts, ends)), Note("Relations", relation_table(stated, relations))]
+    each = most // 3
+    notes = [
+        Note("Entities", entity_table(stated.facts, ends, each)),
+        Note("Relations", relation_table(stated, relations, each)),
+    ]
     if any(len(chain) > 1 for chain in chains):
-        notes.append(Note("Paths", "\n".join(path_list(stated, chains))))
+        notes.append(Note("Paths", "\n".join(first_fitting(path_list(stated, chains), rough_tokens, each))))
     return notes

@@ -302,7 +302,7 @@ def _way(trace: Trace) -> list[tuple[str, str]]:
         ("choose", f"mode {trace.mode} {why}"),
         *((row.mode, f"tried, and gave no answer: {row.said}") for row in (decision.tried if decision else ())),
         *(("trigger-check", _recalled(row)) for row in trace.trigger),
-        ("filter", f"passages: {judged} ({counts.hypothesis} hypothesis)"),
+        ("filter", f"passages: {judged}"),
         *(("filter", f"{row.document}: {row.explanation}") for row in counts.conflicts),
         ("route", "".join([f"evidence as {route.type} ({sure}): {route.reason}", *used])),
         *(

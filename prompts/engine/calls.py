@@ -162,6 +162,14 @@ def first_fitting(items: Iterable[Item], size: Callable[[Item], int], most: int)
     return chosen
 
 
+def first_tokens(text: str, most: int) -> str:
+    """The beginning of a text that fits into about so many tokens, marked with "…" where it goes on."""
+    words = text
+    while rough_tokens(words) > max(most, 1):
+        words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
+    return words if len(words) == len(text) else f"{words}…"
+
+
 def without_thinking(text: str) -> str:
     """The answer alone. Thinking that was never closed leaves nothing; a closing tag alone ends the thinking."""
     if _FINAL_CHANNEL in text:

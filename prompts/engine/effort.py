@@ -26,8 +26,8 @@ class TokenLimits:
     judges them. `structure`: text in one call that structures it. `structures`: what all documents together give to be
     structured. `map`: community reports (or texts) in one call of the map step. `points`: partial answers that the
     reduce step reads. `rate`: lists that a step chooses from or looks up in, in one call: openings of reports, titles,
-    relations of a graph, earlier turns of a conversation. `report`: what a community's report is written from.
-    `summary`: statements that an entity's or a relation's description is written from.
+    relations of a graph, what is said of names, earlier turns of a conversation. `report`: what a community's
+    report is written from. `summary`: statements that an entity's or a relation's description is written from.
     """
 
     answer: int
@@ -47,7 +47,11 @@ class TokenLimits:
             return self
         growth = min(max(1.0, window / USUAL_WINDOW), MOST_GROWTH)
         most = int(WINDOW_SHARE * window)
-        return TokenLimits(*(min(int(getattr(self, limit.name) * growth), most) for limit in fields(self)))
+        grown = {name: int(getattr(self, name) * growth) for name in LIMIT_NAMES}
+        # `structures` are read in many calls: a small window makes them more, not less.
+        return TokenLimits(
+            **{name: limit if name == "structures" else min(limit, most) for name, limit in grown.items()}
+        )
 
 
 LIMITS: dict[Effort, TokenLimits] = {

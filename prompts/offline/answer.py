@@ -125,6 +125,7 @@ class _Piece:
     fits: bool
     news: float
     meaning: float = 0.0
+    cosine: float | None = None  # its own with the question, where it was compared
 
     @property
     def speaks(self) -> bool:
@@ -195,7 +196,7 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
     for piece in pieces:
         found = [of_piece.get(_place(piece)), of_section.get(_section(piece))]
         if compared := [cosine for cosine in found if cosine is not None]:
-            read.append(replace(piece, meaning=MEANING * max(compared)))
+            read.append(replace(piece, meaning=MEANING * max(compared), cosine=found[0]))
     return sorted(read, key=lambda piece: -piece.worth(asked))
 
 
@@ -330,7 +331,9 @@ def supported(asked: AskedTerms, piece: _Piece, question: str, similarity: Simil
     if asked.han:
         text = _with_headings(piece)
         return not is_open and asked.topic in text and min(share, _held_han(asked, text)) >= SUPPORTED_HAN
-    cosine = similarity(question, [_as_read(piece)])[0] if similarity else 0.0
+    cosine = piece.cosine
+    if cosine is None:
+        cosine = similarity(question, [_as_read(piece)])[0] if similarity else 0.0
     if not cosine:
         return not is_open and share >= SUPPORTED_UNREAD
     return cosine >= SUPPORTED_NEAR and share + cosine >= (SUPPORTED_OPEN if is_open else SUPPORTED_BOTH)

@@ -8,7 +8,7 @@ model rates reports by their openings, or what lies near to the question in thei
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
 from prompts.read_reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
@@ -202,8 +202,4 @@ def opening_of(report: Report, limits: TokenLimits) -> str:
     """The first sentences of a report's summary that fit; the first one, cut, where it goes on for long."""
     most = limits.rate // REPORTS_A_CALL
     texts = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
-    opening = " ".join(first_fitting(texts, rough_tokens, most))
-    words = opening
-    while rough_tokens(words) > most:
-        words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
-    return words if len(words) == len(opening) else f"{words}…"
+    return first_tokens(" ".join(first_fitting(texts, rough_tokens, most)), most)

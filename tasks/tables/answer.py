@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.plan_table import PlanTable
 from prompts.structures import markdown_table
 from prompts.text.amounts import scale_stated
@@ -18,17 +19,16 @@ from prompts.text.words import is_han
 from storage.answer_records import RouteDecision, StructureType, SubQuestion, TableCell, TableResult
 from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
-from tasks.sources import Source, number_of
+from tasks.sources import Source, number_of, packed
 from tasks.step import BRIEF, step
 from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run
 
-MOST_SOURCES = 24
 # A line of at most so many characters is the source of its cells; of a longer one so much on either side of a cell.
 LONGEST_LINE, AROUND = 400, 120
 # Documents whose tables an unrestricted question is asked of, and so many that a caller may name.
 MOST_DOCUMENTS, MOST_ASKED = 8, 64
-MOST_SHOWN, MOST_CELLS, MOST_NAMED = 30, 60, 40
+MOST_NAMED = 40  # in the sentence; the table beside it goes on
 _SCALES = {
     1e3: ("thousands", "千"), 1e4: ("ten thousands", "万"), 1e6: ("millions", "百万"), 1e8: ("hundred millions", "亿"),
     1e9: ("billions", "十亿"),
@@ -71,7 +71,8 @@ async def answer_from_tables(question: str, documents: Sequence[Document], plann
     if plan is None:
         return None
     try:
-        return table_result(question, await asyncio.to_thread(run, plan, tables))
+        outcome = await asyncio.to_thread(run, plan, tables)
+        return table_result(question, outcome, planner.policy.limits.structure)
     except DoesNotFit as problem:
         return TableResult(plan=f"does not fit: {problem}")
 
@@ -116,16 +117,17 @@ async def sourced_table_answer(
 ) -> TableAnswer:
     """What a plan over the tables of the documents gives; `chunk_at` gives the chunk at an offset of a document."""
     result = await answer_from_tables(question, list(documents.values()), planner) or TableResult()
-    return TableAnswer(result, cell_sources(result.cells, documents, chunk_at))
+    sources = cell_sources(result.cells, documents, chunk_at)
+    return TableAnswer(result, packed(sources, planner.policy.limits.structure))
 
 
 def cell_sources(cells: Sequence[TableCell], documents: Mapping[str, Document], chunk_at: ChunkAt) -> list[Source]:
-    """The lines that hold the cells, each once, in the order of the cells; of many the first."""
+    """The lines that hold the cells, each once, in the order of the cells."""
     sources: dict[tuple[str, int], Source] = {}
     for cell in cells:
         document = documents[cell.document]
         start, end = _line(document.text, cell.start, cell.end)
-        if len(sources) < MOST_SOURCES and (cell.document, start) not in sources:
+        if (cell.document, start) not in sources:
             chunk = chunk_at(cell.document, cell.start)
             text = document.text[start:end]
             sources[cell.document, start] = Source(
@@ -147,20 +149,23 @@ def _line(text: str, start: int, end: int) -> tuple[int, int]:
 # --- the outcome in words --------------------------------------------------------------------------------------------
 
 
-def table_result(question: str, outcome: PlanOutcome) -> TableResult:
-    """The result of an outcome, its sentence in the question's language."""
-    return _Writer(outcome, is_han(question)).result()
+def table_result(question: str, outcome: PlanOutcome, most: int) -> TableResult:
+    """The result of an outcome, its sentence in the question's language, with as many rows as `most` tokens hold."""
+    return _Writer(outcome, is_han(question), most).result()
 
 
 class _Writer:
     """An outcome's names and figures as they are written."""
 
-    def __init__(self, outcome: PlanOutcome, chinese: bool) -> None:
+    def __init__(self, outcome: PlanOutcome, chinese: bool, most: int) -> None:
         self.outcome, self.plan, self.table, self.chinese = outcome, outcome.plan, outcome.table, chinese
         self.operation, self.column = outcome.plan.operation, outcome.columns[0]
         self.names = [self.name(group) for group in outcome.groups]
         # The rows behind the result, those of the result first.
         self.rows = list(dict.fromkeys([*(row for group in outcome.groups for row in group.rows), *outcome.rows]))
+        used = [self.table.label, outcome.by, *(one.column for one in outcome.conditions), *outcome.columns]
+        self.columns = list(dict.fromkeys(column for column in used if column is not None))
+        self.shown = first_fitting(self.rows, lambda row: rough_tokens(" | ".join(self.line(row))), most)
 
     def result(self) -> TableResult:
         return TableResult(
@@ -252,21 +257,22 @@ class _Writer:
 
     def markdown(self) -> str:
         """The rows as a table of the columns that the plan is about."""
-        used = [self.table.label, self.outcome.by, *(one.column for one in self.outcome.conditions)]
-        columns = list(dict.fromkeys(one for one in (*used, *self.outcome.columns) if one is not None))
-        cells = [[self.table.rows[row][column] for column in columns] for row in self.rows[:MOST_SHOWN]]
-        lines = [[cell.raw if cell else "" for cell in row] for row in cells]
-        if len(self.rows) > MOST_SHOWN:
-            lines.append([f"… {len(self.rows) - MOST_SHOWN} more rows", *[""] * (len(columns) - 1)])
-        return markdown_table([self.header(column) for column in columns], lines) if lines else ""
+        lines = [self.line(row) for row in self.shown]
+        if len(self.rows) > len(lines):
+            lines.append([f"… {len(self.rows) - len(lines)} more rows", *[""] * (len(self.columns) - 1)])
+        return markdown_table([self.header(column) for column in self.columns], lines) if lines else ""
+
+    def line(self, row: int) -> list[str]:
+        """A row's cells in the columns that the plan is about."""
+        return [cell.raw if (cell := self.table.rows[row][column]) else "" for column in self.columns]
 
     def cells(self) -> tuple[TableCell, ...]:
-        """The cells computed on or asked for; where only rows were counted those that the conditions are on."""
+        """The cells of the rows shown that are computed on or asked for; of rows only counted those of conditions."""
         label = self.table.label
         columns = [*self.outcome.columns] if self.outcome.columns != (label,) else []
         columns = columns or [condition.column for condition in self.outcome.conditions] or [label]
         cells = []
-        for row in (self.table.rows[place] for place in self.rows):
+        for row in (self.table.rows[place] for place in self.shown):
             name = " ".join(cell.raw.split()) if (cell := row[label]) else ""
             for column, cell in ((column, row[column]) for column in dict.fromkeys(columns)):
                 if cell is not None and cell.document:
@@ -274,7 +280,7 @@ class _Writer:
                     cells.append(
                         TableCell(document=cell.document, start=cell.start, end=cell.end, raw=cell.raw, **named)
                     )
-        return tuple(cells[:MOST_CELLS])
+        return tuple(cells)
 
     def described(self) -> str:
         """What was done, for the trace."""

@@ -47,7 +47,7 @@ async def judge_passages(
     async def judged(question: EvaluationQuestion) -> None:
         passages = (await find([question.question]))[:most]
         texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
-        verdicts = await judge.run(FilterRequest(question.question, "weak", texts, lambda _: 1.0), texts)
+        verdicts = await judge.run(FilterRequest(question.question, texts, lambda _: 1.0, "weak"), texts)
         new = [
             FilterRow(
                 id=f"{question.id}#{number}", question=question.question, title=passages[number - 1].title,
@@ -110,7 +110,7 @@ async def labels_by(rows: Sequence[FilterRow], judge: Filter) -> list[str]:
 
     async def label(row: FilterRow) -> str:
         texts = [NumberedText(1, row.title, row.passage)]
-        request = FilterRequest(row.question, row.hypothesis, texts, lambda _: 1.0)
+        request = FilterRequest(row.question, texts, lambda _: 1.0, row.hypothesis)
         if not judge.judges(request):
             return judge.offline_verdicts(request)[0].label
         try:

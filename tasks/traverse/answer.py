@@ -3,9 +3,11 @@ itself, all with the statements that they rest on.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
+from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
 from prompts.text.words import is_han
@@ -17,7 +19,6 @@ from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.meta_paths import Chain
 from tasks.traverse.plan import CheckedStep, Operand, Outcome, Problem, StepResult
 
-MOST_ROWS = 40
 MOST_STATEMENTS = 24
 MOST_NAMED = 20
 _TRIPLE = re.compile(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
@@ -64,28 +65,31 @@ def _mark(statement: Evidence) -> str:
     return f"[{statement.number + 1}]"
 
 
-def entity_table(facts: GraphFacts, entities: Sequence[str]) -> str:
-    """The entities as a Markdown table, best connected first."""
+def entity_table(facts: GraphFacts, entities: Sequence[str], most: int) -> str:
+    """The entities as a Markdown table, best connected first, as many as `most` tokens hold."""
     rows = sorted((facts.entities[entity] for entity in set(entities)), key=lambda row: (-row.degree, row.name))
     return markdown_table(
         ("entity", "kind", "relations", "description"),
-        [(row.name, row.kind, str(row.degree), row.description) for row in rows[:MOST_ROWS]],
+        _fitting(((row.name, row.kind, str(row.degree), row.description) for row in rows), most),
     )
 
 
-def relation_table(stated: Statements, relations: Sequence[Relation]) -> str:
+def relation_table(stated: Statements, relations: Sequence[Relation], most: int) -> str:
     """The relations as a Markdown table; the last column is the number of their source, from 1 on."""
-    rows = [stated.of(relation) for relation in relations[:MOST_ROWS]]
+    rows = map(stated.of, relations)
     return markdown_table(
         ("source", "relation", "target", "evidence"),
-        [(row.label, row.attribute, row.value, _mark(row)) for row in rows],
+        _fitting(((row.label, row.attribute, row.value, _mark(row)) for row in rows), most),
     )
 
 
-def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True) -> list[str]:
+def _fitting(rows: Iterable[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:
+    return first_fitting(rows, lambda row: rough_tokens(" | ".join(row)), most)
+
+
+def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True) -> Iterator[str]:
     """Each chain as one line, as walked: A -[r]-> B <-[q]- C; with the numbers of its sources behind."""
-    lines = []
-    for chain in filter(None, chains[:MOST_ROWS]):
+    for chain in filter(None, chains):
         # The beginning is the end of the first relation that the second one does not go on from.
         end, far = chain[0].source, chain[0].target
         second = {chain[1].source, chain[1].target} if len(chain) > 1 else set()
@@ -96,8 +100,7 @@ def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True
             step, along = stated.of(relation), relation.source == end
             line += f" -[{step.attribute}]-> {step.value}" if along else f" <-[{step.attribute}]- {step.label}"
             end = relation.target if along else relation.source
-        lines.append(line + (" " + "".join(_mark(stated.of(relation)) for relation in chain) if numbered else ""))
-    return lines
+        yield line + (" " + "".join(_mark(stated.of(relation)) for relation in chain) if numbered else "")
 
 
 def relations_in(chains: Sequence[Chain]) -> list[Relation]:
@@ -120,7 +123,10 @@ def traversal_answer(
             # Both were found and share nothing; the statements show it.
             return _answer(_listed([no]), [chain for result in results for chain in result.chains], stated, (no,))
         return refused(end)
-    chains, paths = sorted(end.chains, key=len), "\n".join(path_list(stated, end.chains, numbered=False))
+    chains, paths = (
+        sorted(end.chains, key=len),
+        "\n".join(islice(path_list(stated, end.chains, numbered=False), MOST_STATEMENTS)),
+    )
     if asks_if and last.operator in {"check", "connect", "intersect"}:
         if last.operator == "connect" and all(len(chain) > 1 for chain in chains):
             # A chain of several relations says how things are tied, not that it is so.

@@ -143,7 +143,6 @@ def test_what_cannot_be_used_is_refused_with_a_remedy(
     kind: type[CrossEncoderReranker | CrossEncoderScorer], labels: list[str], words: str, tmp_path: Path
 ) -> None:
     made = kind(tiny_cross_encoder(tmp_path / "tiny", labels) if labels else "trellis/no-such-model")
+    use = made.scores if isinstance(made, CrossEncoderReranker) else made
     with pytest.raises(ModelUnavailable, match=words):
-        made.scores("it was green", [GREEN]) if isinstance(made, CrossEncoderReranker) else made(
-            "it was green", [GREEN]
-        )
+        use("it was green", [GREEN])

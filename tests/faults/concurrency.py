@@ -1,9 +1,10 @@
-"""Readers beside a writer: `python -m tests.faults.concurrency FOLDER [--passages FILE.jsonl.gz] [--seconds 300]`.
+"""Readers beside a writer: `python -m tests.faults.concurrency FOLDER [--passages FILE.jsonl.gz] [--seconds 300]
+[--pause 0]`.
 
-Readers are processes that ask for minutes while one process publishes a generation every so many seconds. Every
-passage has a document `stamp` beside it in its generation; what a session reads of both must agree. Prints one JSON
-object: questions, errors, mixed answers, publications, and of each reader the memory (MB) and open files at a quarter
-of the time and at its end.
+Readers are processes that ask for minutes, with a pause after every third question, while one process publishes a
+generation every so many seconds. Every passage has a document `stamp` beside it in its generation; what a session
+reads of both must agree. Prints one JSON object: questions, errors, mixed answers, publications, and of each reader the
+memory (MB) and open files at a quarter of the time and at its end.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def measured() -> tuple[float, int]:
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1), sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def read(folder: Path, seconds: float, questions: list[str], told: Any) -> None:
+def read(folder: Path, seconds: float, pause: float, questions: list[str], told: Any) -> None:
     """Asks until the time is up; each turn opens what is current, asks two questions, and compares."""
     runtime, start = opened(folder / "ws", memory="off", answer_cache=False), time.monotonic()
     asked = mixed = 0
@@ -69,15 +70,19 @@ def read(folder: Path, seconds: float, questions: list[str], told: Any) -> None:
                     mixed += not (whole and all(text in next(iter(texts)) for text in stated))
         except Exception as error:  # noqa: BLE001 -- counted and told
             errors.append(repr(error)[:300])
+        time.sleep(pause)
     told.put({"asked": asked, "mixed": mixed, "errors": errors, "marks": [*marks, measured()]})
 
 
-def measure(folder: Path, passages: Path | None, seconds: float, every: float, readers: int) -> dict[str, Any]:
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    folder, passages, seconds, every = given.folder, given.passages, given.seconds, given.every
     index(folder, passages, 1)
     questions = [f"Where is {row['title']}?" for row in rows(passages, 1)[:200]]
     context = multiprocessing.get_context("spawn")
     told: Any = context.Queue()
-    processes = [context.Process(target=read, args=(folder, seconds, questions, told)) for _ in range(readers)]
+    processes = [
+        context.Process(target=read, args=(folder, seconds, given.pause, questions, told)) for _ in range(given.readers)
+    ]
     for process in processes:
         process.start()
     start, turn = time.monotonic(), 1
@@ -103,9 +108,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--every", type=float, default=20.0)
     parser.add_argument("--readers", type=int, default=8)
+    parser.add_argument("--pause", type=float, default=0.0)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    found = measure(given.folder, given.passages, given.seconds, given.every, given.readers)
+    found = measure(given)
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
 
 

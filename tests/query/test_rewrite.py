@@ -181,7 +181,7 @@ PASSAGES = [Passage(document=name, title=name, chunk=f"c_{name}", score=1, text=
 
 def request(all_read: bool = False) -> FilterRequest:
     passages = [NumberedText(n, one.title, one.text) for n, one in enumerate(PASSAGES, 1)]
-    return FilterRequest(TUNNEL, "strong", passages, lambda _: 1.0, all_read)
+    return FilterRequest(TUNNEL, passages, lambda _: 1.0, all_read=all_read)
 
 
 def judged(*labels: str) -> dict[str, object]:

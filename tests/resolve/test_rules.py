@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prompts.engine.effort import Effort
 from prompts.extract import ALIAS_PREDICATE
 from prompts.resolve import NameInContext, Pair, Resolve, decide
 from prompts.text.likeness import form
@@ -406,3 +407,16 @@ def test_no_order_changes_the_graph_and_no_mention_is_lost(
     }
     ids = {entity.id for entity in graph.entities}
     assert all({r.source, r.target} <= ids and r.source != r.target and 0 < r.weight <= 1 for r in graph.relations)
+
+
+async def test_a_higher_effort_reads_more_of_what_is_said_of_a_name() -> None:
+    said = "A long statement that goes on about this person. " * 40
+    both = Pair(first=NameInContext(name="Ada Korb", said=(said,)), second=NameInContext(name="Ada Korp", said=(said,)))
+    verdicts = {"verdicts": [{"pair": 0, "reason": "one person", "same": True}]}
+    efforts: list[Effort] = ["low", "medium", "high"]
+    sizes = list[int]()
+    for effort in efforts:
+        resolver = scripted(Resolve, verdicts, effort=effort)
+        await resolver.run([both])
+        sizes.append(len(str(sent(resolver)[0])))
+    assert sizes == sorted(set(sizes))

@@ -17,7 +17,7 @@ from tests.server.client import Server
 from tests.service.serving import Served, served, served_workspace
 
 pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
-from playwright.sync_api import Browser, FilePayload, Page, Position, expect
+from playwright.sync_api import Browser, FilePayload, Page, Position, Route, expect
 
 pytestmark = pytest.mark.slow
 WAIT = 300_000  # milliseconds
@@ -169,6 +169,23 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: 
         place = {axis: 46 + node[axis] * (box[side] - 92) for axis, side in (("x", "width"), ("y", "height"))}  # type: ignore[literal-required]
         canvas.click(position=Position(x=place["x"], y=place["y"]))
         expect(details.get_by_role("heading", name="Holm Light")).to_be_visible()
+
+
+def test_a_page_that_is_drawn_late_leaves_the_keyboard_where_it_was_moved_to(browser: Browser, service: Served) -> None:
+    with opened(browser, service) as page:
+        question = page.get_by_role("textbox", name="Question")
+        expect(question).to_be_focused()
+        page.get_by_role("link", name="Runs").click()
+        expect(page.locator("main")).to_contain_text(re.compile("History|No run yet"))
+        held: list[Route] = []
+        page.route("**/about*", lambda route: held.append(route))  # noqa: PLW0108 -- playwright marks its handlers
+        with page.expect_request("**/about*"):
+            page.get_by_role("link", name="Ask").click()
+        page.get_by_role("link", name="Reports").focus()
+        for route in held:
+            route.continue_()
+        expect(question).to_be_visible()
+        expect(page.get_by_role("link", name="Reports")).to_be_focused()
 
 
 def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser, service: Served) -> None:

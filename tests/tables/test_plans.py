@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.session import Session, open_session
+from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
-from prompts.plan_table import PlanTable, TableFilter, TablePlan
+from prompts.plan_table import PlanTable, TableFilter, TablePlan, TableView, shown_table
 from prompts.text.amounts import amount_of, amounts_in, scale_stated
 from storage.answer_records import TableResult
 from storage.records import Document
@@ -183,14 +184,39 @@ def test_operations(plan: TablePlan, values: list[str], sentence: str | None) ->
 
 
 def told(plan: TablePlan) -> TableResult:
-    return table_result("?", run(plan, relations_of(ports())))
+    return table_result("?", run(plan, relations_of(ports())), 4_000)
+
+
+def test_as_many_rows_as_the_tokens_hold_are_shown_and_cited() -> None:
+    rows = "".join(f"| Harbour {number} | Varland | {number} |\n" for number in range(1, 201))
+    tables = relations_of([document("h", f"| port | country | depth |\n|---|---|---|\n{rows}")])
+    outcome = run(TablePlan(operation="list", columns=("port", "depth")), tables)
+    small, large = (table_result("?", outcome, most) for most in (500, 8_000))
+    assert len(large.values) == len(small.values) == 200
+    shown = small.table.count("| Harbour")
+    assert 50 < shown < 150
+    assert f"… {200 - shown} more rows" in small.table
+    assert {cell.row for cell in small.cells} == {f"Harbour {number}" for number in range(1, shown + 1)}
+    assert large.table.count("| Harbour") == 200
+    assert "more rows" not in large.table
+
+
+def test_a_planner_sees_what_of_the_tables_its_tokens_hold() -> None:
+    columns = tuple(f"column {number}" for number in range(300))
+    wide = TableView("Wide", columns, (tuple(f"{column} holds a long text " * 20 for column in columns),))
+    narrow, wider = (shown_table(wide, {"77"}, most, 1) for most in (1_000, 8_000))
+    assert "- column 77: column 77 hol" in narrow
+    assert narrow.count("- column") < wider.count("- column")
+    assert rough_tokens(narrow) <= 1_050
+    assert "columns that are farther from the question" in narrow
+    assert max(map(len, narrow.splitlines())) < max(map(len, wider.splitlines()))
 
 
 def test_a_bare_figure_is_meant_as_its_column_writes_it() -> None:
     tables = relations_of(chinese())
     for value in ("1000", "1000万", "10,000,000"):
         plan = TablePlan(operation="list", filters=(where("造价", "more", value),))
-        assert table_result("？", run(plan, tables)).values == ("北湖大桥", "石门大桥")
+        assert table_result("？", run(plan, tables), 4_000).values == ("北湖大桥", "石门大桥")
 
 
 def test_nothing_of_a_plan_becomes_sql() -> None:

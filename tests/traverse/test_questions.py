@@ -384,9 +384,12 @@ def test_what_was_walked_is_shown_in_three_formats() -> None:
     facts, chunk = facts_of(("a|b", "knows", "c"), ("d", "owns", "c"))
     stated = Statements(facts, lambda _: chunk)
     chain = tuple(shortest_paths(facts, ["a|b"], ["d"])[0])
-    assert path_list(stated, [chain]) == ["a|b -[knows]-> c <-[owns]- d [1][2]"]
-    assert relation_table(stated, chain).splitlines()[2:] == ["| a\\|b | knows | c | [1] |", "| d | owns | c | [2] |"]
-    assert entity_table(facts, ["d", "c"]).splitlines()[2:] == ["| c | thing | 2 |  |", "| d | thing | 1 |  |"]
+    assert list(path_list(stated, [chain])) == ["a|b -[knows]-> c <-[owns]- d [1][2]"]
+    assert relation_table(stated, chain, 1_000).splitlines()[2:] == [
+        "| a\\|b | knows | c | [1] |",
+        "| d | owns | c | [2] |",
+    ]
+    assert entity_table(facts, ["d", "c"], 1_000).splitlines()[2:] == ["| c | thing | 2 |  |", "| d | thing | 1 |  |"]
     assert [place.start for place in stated.pool()] == [0, len("a|b -[knows]-> c\n")]
 
 

@@ -22,6 +22,7 @@ function keep(workspace) {
 }
 
 export async function ask(main, workspace) {
+  const focused = document.activeElement;
   const about = await aboutWorkspace(workspace);
   const talk = h(".talk", { "aria-live": "polite" });
   const turns = turnsOf(workspace);
@@ -71,7 +72,8 @@ export async function ask(main, workspace) {
   draw();
   fill(main, h(".ask", {}, talk, h(".composer", {}, form)));
   talk.scrollTop = talk.scrollHeight;
-  input.focus();
+  // Who has moved on with the keyboard meanwhile stays there.
+  if ([focused, document.body].includes(document.activeElement)) input.focus();
 }
 
 function welcome(about, workspace) {
