@@ -6,9 +6,9 @@ from importlib import import_module
 from pathlib import Path
 
 from storage.errors import SettingsError
-from storage.exact_store import ExactStore
+from storage.exact_store import HELD, ExactStore
 from storage.layout import Layout
-from storage.vectors import EXACT_UP_TO, StoredVectors, VectorIndex, VectorStore
+from storage.vectors import StoredVectors, VectorIndex, VectorStore
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ StoreMaker = Callable[[Path, ServerAddress | None], VectorStore]
 
 
 class StoreBySize:
-    """Exact search, which needs no index; for more windows another store."""
+    """Exact search, which needs no index; where the vectors have more numbers together another store."""
 
-    def __init__(self, larger: VectorStore, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(self, larger: VectorStore, exact_up_to: int = HELD) -> None:
         self._larger = larger
         self._exact_up_to = exact_up_to
 
@@ -45,7 +45,7 @@ class StoreBySize:
         self._larger.keep_only(numbers)
 
     def _chosen(self, stored: StoredVectors) -> VectorStore:
-        return self._larger if stored.count() > self._exact_up_to else ExactStore()
+        return self._larger if stored.numbers() > self._exact_up_to else ExactStore()
 
 
 def _chroma(root: Path, server: ServerAddress | None) -> VectorStore:

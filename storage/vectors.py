@@ -26,7 +26,7 @@ Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]
 
 REBUILD = "`trellis clean --vectors` builds it anew from the database; nothing else is lost."
-EXACT_UP_TO = 5_000  # windows: all are compared in a millisecond, of 384 numbers each; Chroma opens in longer
+FEW = 5_000  # windows of the documents asked for: the database compares as many in 10 ms, of 384 numbers each
 
 _DECIMALS = 5  # beyond these, an index and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
@@ -82,7 +82,9 @@ class WindowMatrix:
     def nearest(self, vector: Vector, count: int) -> list[Hit]:
         """The `count` windows of the greatest cosine, highest first, equal ones by id."""
         cosines = np.round((self.rows @ (vector / np.linalg.norm(vector))).astype(float), _DECIMALS)
-        order = np.argsort(-cosines, kind="stable")[:count]
+        least = np.partition(cosines, -count)[-count] if count < len(cosines) else -np.inf
+        near = np.flatnonzero(cosines >= least)
+        order = near[np.argsort(-cosines[near], kind="stable")][:count]
         return [Hit(window=self.windows[n], chunk=self.chunks[n], cosine=float(cosines[n])) for n in order]
 
 
@@ -163,6 +165,15 @@ class StoredVectors(Store):
         where, parameters = selection("document", documents)
         return self._db.number(f"SELECT count(*) FROM windows WHERE {where}", parameters)
 
+    def size(self) -> int:
+        """Of how many numbers a vector is; 0 where there is none."""
+        sql = "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
+        return self._db.number(sql) if self.count() else 0
+
+    def numbers(self) -> int:
+        """In the vectors of all windows together."""
+        return self.count() * self.size()
+
     def sample(self, count: int) -> list[Window]:
         """Some windows, always the same: hashes have no order of their own."""
         return self._db.select(Window, "windows", f"text_hash, id LIMIT {int(count)}")
@@ -191,7 +202,7 @@ class StoredVectors(Store):
         """The `count` windows of the greatest cosine, by comparing all; highest first, equal ones by id."""
         where, parameters = selection("w.document", documents)
         sql = f"""
-            SELECT w.id AS "window", w.chunk AS chunk, round(v.cosine, {_DECIMALS})::DOUBLE AS cosine
+            SELECT w.id AS "window", w.chunk AS chunk, round(v.cosine::DOUBLE, {_DECIMALS}) AS cosine
             FROM (SELECT model, text_hash, list_cosine_similarity(vector, ?::FLOAT[]) AS cosine FROM vectors
                   WHERE model = (SELECT model FROM windows LIMIT 1)) AS v
             JOIN windows AS w ON v.model = w.model AND v.text_hash = w.text_hash
@@ -201,14 +212,11 @@ class StoredVectors(Store):
 
     def matrix(self) -> WindowMatrix:
         """All windows with their vectors."""
-        windows, chunks, vectors = self._db.arrays(
-            """
-            SELECT w.id AS id, w.chunk AS chunk, v.vector AS vector
-            FROM windows AS w JOIN vectors AS v ON v.model = w.model AND v.text_hash = w.text_hash ORDER BY w.id
-            """
-        ).values()
-        rows = np.stack([np.asarray(vector, dtype=np.float32) for vector in vectors])
-        return WindowMatrix(windows.tolist(), chunks.tolist(), rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        ordered = "windows AS w JOIN vectors AS v ON v.model = w.model AND v.text_hash = w.text_hash ORDER BY w.id"
+        windows, chunks = zip(*self._db.rows(f"SELECT w.id, w.chunk FROM {ordered}"), strict=True)
+        numbers = self._db.arrays(f"SELECT unnest(vector) AS number FROM (SELECT vector FROM {ordered})")["number"]
+        rows = np.asarray(numbers, dtype=np.float32).reshape(len(windows), -1)
+        return WindowMatrix(windows, chunks, rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""
@@ -264,7 +272,7 @@ class VectorReader(StoredVectors):
         be approximate; few windows, and those of few documents, are all compared.
         """
         total = self._reachable(vector, k, documents)
-        few = documents is not None and (total <= EXACT_UP_TO or len(documents) > _LONGEST_FILTER)
+        few = documents is not None and (total <= FEW or len(documents) > _LONGEST_FILTER)
         if total == 0:
             return []
         try:
@@ -307,8 +315,7 @@ class VectorReader(StoredVectors):
     @cached_property
     def _whole(self) -> tuple[int, int]:
         """How many windows there are, and of how many numbers a vector: what is published does not change."""
-        sql = "SELECT len(vector) FROM vectors WHERE model = (SELECT model FROM windows LIMIT 1) LIMIT 1"
-        return (count, self._db.number(sql)) if (count := self.count()) else (0, 0)
+        return self.count(), self.size()
 
     def _opened(self) -> VectorIndex | None:
         with self._opening:

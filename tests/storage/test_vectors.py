@@ -16,6 +16,7 @@ from flows.session import open_session
 from flows.settings import load_settings
 from storage.chroma import open_folder
 from storage.errors import SettingsError, StorageError
+from storage.exact_store import ExactIndex
 from storage.vector_stores import StoreBySize, open_vector_store
 from storage.vectors import Window
 from storage.workspace import Workspace
@@ -305,7 +306,7 @@ def test_what_an_approximate_index_does_not_find_the_database_does(
 
 def test_few_windows_are_all_compared_and_many_are_indexed(tmp_path: Path) -> None:
     larger = MemoryStore()
-    workspace = Workspace(tmp_path, 5, StoreBySize(larger, exact_up_to=10))
+    workspace = Workspace(tmp_path, 5, StoreBySize(larger, exact_up_to=10 * SIZE))
     for name, built in (("a", []), ("b", [2])):
         publish(workspace, {name: f"{name} " * 60})
         assert list(larger.indexes) == built, "a small workspace has no index"
@@ -313,6 +314,22 @@ def test_few_windows_are_all_compared_and_many_are_indexed(tmp_path: Path) -> No
         with workspace.read(number) as generation:
             assert generation.vectors.search(vector("q"), 3) == generation.vectors.exact_search(vector("q"), 3)
         assert bool(larger.indexes[2].searches) == (number == 2)
+
+
+def test_memory_and_database_find_the_same_windows_and_order_equals_by_id(root: Path) -> None:
+    with chroma(root).write() as staging:
+        chunks = [put(staging, name, name * 20, embed=False)[0] for name in "dbca"]
+        windows = [window(chunk, number) for chunk in chunks for number in range(3)]
+        vectors = {w.text_hash: np.roll(np.ones(SIZE, dtype=np.float32), 1) for w in windows}
+        vectors |= {windows[n].text_hash: vector(str(n)) for n in (2, 5, 7)}
+        staging.vectors.put(MODEL, vectors)
+        staging.vectors.put_windows(MODEL, windows)
+        staging.publish()
+    with chroma(root).read() as generation:
+        index = ExactIndex(generation.vectors)
+        for asked in (vector("q"), np.ones(SIZE, dtype=np.float32)):
+            for count in (1, 4, len(windows)):
+                assert index.search(asked, count, None) == generation.vectors.nearest(asked, count)
 
 
 def test_an_unknown_store_is_refused_with_the_choices(tmp_path: Path) -> None:
