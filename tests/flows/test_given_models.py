@@ -33,12 +33,6 @@ def of_server(model_server: Server) -> dspy.LM:
     return dspy.LM("openai/given", api_base=model_server.base_url, api_key="made-up-key", cache=False, engine="lm15")
 
 
-@pytest.fixture
-def without_settings(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TRELLIS_LM", "TRELLIS_LM_BASE_URL", "TRELLIS_LM_API_KEY"):
-        monkeypatch.delenv(name)
-
-
 def saying(description: str) -> DummyLM:
     return DummyLM([{"description": description}] * 9, adapter=dspy.JSONAdapter())
 
@@ -80,7 +74,7 @@ def test_the_nearest_model_answers(model_server: Server, monkeypatch: pytest.Mon
 
 
 def test_index_and_ask_use_the_model_of_a_context(
-    of_server: dspy.LM, without_settings: None, source: Path, tmp_path: Path, unembedded: None, model_server: Server
+    of_server: dspy.LM, without_settings: Server, source: Path, tmp_path: Path, unembedded: None, model_server: Server
 ) -> None:
     settings = load_settings({"workspace": tmp_path / "ws", "embedding": "none"})
     with dspy.context(lm=of_server):
@@ -96,7 +90,7 @@ def test_index_and_ask_use_the_model_of_a_context(
 
 
 def test_other_processes_have_no_model_of_the_program(
-    of_server: dspy.LM, without_settings: None, tmp_path: Path
+    of_server: dspy.LM, without_settings: Server, tmp_path: Path
 ) -> None:
     runtime = open_runtime(load_settings({"workspace": tmp_path, "runner": "processes"}))
     with dspy.context(lm=of_server), pytest.raises(UsageError, match="other processes"):
