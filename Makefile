@@ -15,7 +15,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 TEST_BUDGET := 900
-# Types are checked and tests run in so many processes; each file in one of them, those that take longest first (tests/conftest.py).
+# Types are checked and tests run in so many processes; each file in one of them, those that take longest first and
+# those that import the same slow package together (tests/conftest.py).
 TEST_PROCESSES ?= 2
 DATA ?=
 

@@ -34,7 +34,6 @@ from flows.indexing.source_changes import (
 )
 from flows.runners import Runner
 from flows.runtime import Runtime, usage_rows
-from prompts.engine.lm import without_history
 from storage.records import Chunk
 from storage.run_records import IndexReport
 from storage.staging import Staging
@@ -67,7 +66,7 @@ async def build_index(sources: Sequence[Source], options: IndexOptions, runtime:
     if changes.retry or not nothing_new(changes, runtime):
         # what is wrong there is told before anything is made
         await asyncio.to_thread(partition_by, runtime.settings.communities)
-        with runtime.workspace.write() as staging, relaxed_gc(), without_history():
+        with runtime.workspace.write() as staging, relaxed_gc(), runtime.models.without_history():
             if staging.base_number != changes.generation:
                 # Another run published since we compared; under the lock nobody else can.
                 changes = await sync(loaded, options.full, options.allow_removals, runtime)

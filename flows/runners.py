@@ -27,7 +27,6 @@ from flows.settings import Settings
 from prompts.engine.bridge import run_sync
 from prompts.engine.embedders import Embedder, Floats
 from prompts.engine.errors import EngineError
-from prompts.engine.lm import without_history
 from prompts.engine.models import Models
 from prompts.engine.spending import Meter, Spent
 from prompts.extract import extractor
@@ -215,7 +214,7 @@ async def _job_done(job: Job) -> Outcome:
             outcome = Outcome(vectors=await embed(dict(job.texts), embedder.metered(meter)))
         else:
             reader = extractor(models.metered(meter), settings.gleanings, settings.tailoring, settings.claims)
-            with without_history():
+            with models.without_history():
                 outcome = Outcome(extracts=await extract(job.chunks, reader, job.weights))
     except (TrellisError, EngineError) as error:
         outcome = Outcome(error=error)

@@ -371,9 +371,10 @@ class ChromaServer:
                     self.url, f"the Chroma server refuses this user (HTTP {answer.status_code})",
                     "Set TRELLIS_CHROMA_API_KEY, or USER:PASSWORD@ in TRELLIS_CHROMA_URL."
                 )  # fmt: skip
-            if answer.status_code == 404 and answer.headers.get("content-type", "").startswith("application/json"):
+            is_chromas = answer.headers.get("content-type", "").startswith("application/json")
+            if answer.status_code in {400, 404} and is_chromas:
                 raise StorageError(
-                    self.url, f"the tenant {tenant!r} has no database {database!r} there",
+                    self.url, f"the tenant {tenant!r} has no database {database!r} there ({answer.text[:200]})",
                     "Make them with chromadb.AdminClient, or correct TRELLIS_CHROMA_TENANT and TRELLIS_CHROMA_DATABASE."
                 )  # fmt: skip
             answer.raise_for_status()

@@ -77,6 +77,32 @@ def weight(items: Iterable[pytest.Item]) -> int:
     return first
 
 
+# Seconds to import each: the files whose tests need it are done by one process, one after another.
+SLOW_TO_IMPORT = {
+    "torch": (
+        "engine/test_embedders",
+        "engine/test_rerankers",
+        "flows/test_reranking",
+        "train/test_models_of_this_machine",
+    ),
+    "cdlib": ("test_communities", "flows/test_reports", "flows/test_incremental"),
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    together = {f"tests/{file}.py": name for name, files in SLOW_TO_IMPORT.items() for file in files}
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return together.get(file, file)
+
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # What takes long begins first: no process is left alone with it at the end.
     files = {path: list(group) for path, group in groupby(items, lambda item: item.path)}

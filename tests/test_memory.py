@@ -57,7 +57,7 @@ def served(answer: Answer) -> bool:
     return answer.trace.trigger[0].use_memory
 
 
-async def test_a_like_question_is_answered_from_memory(runtime: Runtime) -> None:
+async def test_a_like_question_is_answered_from_memory(runtime: Runtime, tmp_path: Path) -> None:
     first = await asked(ORLA, runtime)
     assert not served(first)
     assert [decision.query for decision in first.trace.trigger] == list(first.trace.queries), "one for each query"
@@ -68,13 +68,11 @@ async def test_a_like_question_is_answered_from_memory(runtime: Runtime) -> None
     assert "Tomas Reyd" in second.answer
     assert all(citation.verified for citation in second.citations)
     assert set(TELLERS) <= {passage.document for passage in second.passages}
-
-
-async def test_more_sources_can_be_asked_for(runtime: Runtime, tmp_path: Path) -> None:
-    await asked(ORLA, runtime)
-    assert served(await asked(LIKE, opened(tmp_path / "workspace", theta=3)))
-    assert not served(await asked(LIKE, opened(tmp_path / "workspace", theta=9)))
-    assert not served(await asked(LIKE, opened(tmp_path / "workspace", memory="off")))
+    for settings, used in (({"theta": 3}, True), ({"theta": 99}, False), ({"memory": "off"}, False)):
+        assert served(await asked(LIKE, opened(tmp_path / "workspace", **settings))) is used
+    await asked("临川大桥是谁设计的?", runtime)
+    again = await asked("设计临川大桥的人是谁?", runtime)
+    assert (served(again), "周慕白" in again.answer) == (True, True), "without an embedder that reads it"
 
 
 @pytest.mark.parametrize(
@@ -94,12 +92,6 @@ async def test_a_question_that_differs_in_one_point_is_searched_for(
     answer = await asked(other, runtime)
     assert not served(answer)
     assert said in answer.answer
-
-
-async def test_chinese_is_recalled_without_an_embedder_that_reads_it(runtime: Runtime) -> None:
-    await asked("临川大桥是谁设计的?", runtime)
-    again = await asked("设计临川大桥的人是谁?", runtime)
-    assert (served(again), "周慕白" in again.answer) == (True, True)
 
 
 async def test_what_has_changed_or_gone_is_not_served(runtime: Runtime, tmp_path: Path) -> None:

@@ -75,12 +75,6 @@ async def test_a_summary_is_answered_from_a_numbered_catalogue(on_model: Session
     assert all(citation.verified for citation in answer.citations)
 
 
-async def test_without_a_model_a_summary_is_read_as_it_stands(offline: Session) -> None:
-    answer = await asked(SUMMARY, offline)
-    assert (answer.trace.route.type, answer.trace.structure) == ("catalogue", "chunk")
-    assert "survey" in {citation.document for citation in answer.citations}
-
-
 async def test_a_structure_that_a_model_cannot_write_is_an_error_and_no_missing_document(
     on_model: Session, model_server: Server
 ) -> None:

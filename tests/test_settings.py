@@ -23,6 +23,9 @@ def test_each_place_overrides_the_next(tmp_path: Path) -> None:
     found = load_settings({"chunk_tokens": 500, "theta": None}, environ)
     assert (found.chunk_tokens, found.tau, found.chunk_overlap, found.embedding) == (500, 0.6, 30, "none")
     assert found.theta == 1
+    assert load_settings({}, {"TRELLIS_CHUNK_TOKENS": ""}).chunk_tokens == 600, "an empty one counts as not set"
+    calls = load_settings({"max_attempts": 2, "timeout": 9.5, "max_tokens": 512}, {}).call_settings()
+    assert (calls.concurrency, calls.max_attempts, calls.timeout, calls.max_tokens) == (16, 2, 9.5, 512)
 
 
 def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
@@ -36,11 +39,6 @@ def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
     assert choices["extract"] == ModelChoice("openai/file", own, None)
     assert choices["route"] == ModelChoice("openai/common", common, "made-up")
     assert choices["report"] == ModelChoice("mistral/other", None, None), "another provider gets neither"
-
-
-def test_calls_are_made_as_set() -> None:
-    calls = load_settings({"max_attempts": 2, "timeout": 9.5, "max_tokens": 512}, {}).call_settings()
-    assert (calls.concurrency, calls.max_attempts, calls.timeout, calls.max_tokens) == (16, 2, 9.5, 512)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +81,6 @@ def test_every_token_limit_grows_and_shrinks_with_the_context_window(effort: Eff
     assert max(small.values()) <= 1_600
     for name in usual:
         assert limits(context_window=4_000, **{f"{name}_tokens": 5_000})[name] == 5_000
-
-
-def test_an_empty_variable_counts_as_not_set() -> None:
-    assert load_settings({}, {"TRELLIS_CHUNK_TOKENS": ""}).chunk_tokens == 600
 
 
 def test_small_chunks_need_no_overlap_of_their_own(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dspy.utils.dummies import DummyLM
 
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models
-from prompts.structures import StructureName, as_written, has_figures, numbered, rendered, unverified
+from prompts.structures import StructureName, as_written, numbered, rendered, unverified
 from prompts.structurize import Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import StructureType
@@ -54,6 +54,7 @@ def pool(texts: Mapping[str, str]) -> tuple[Evidence, ...]:
         ("algorithm", element(STEP, "1", "", "evacuate the building at once"), False),
         ("catalogue", element(SALE, "1", "", "Orla sold paper for $1,308,463"), True),
         ("catalogue", element(SALE, "1", "", "Orla sold paper for $138463"), False),
+        ("catalogue", element(SALE, "1", "", "Orla sold paper in 202"), False),
         ("chunk", SALE, True),
     ],
 )
@@ -73,11 +74,6 @@ def test_what_a_sentence_does_not_say_is_counted_and_kept(structure: StructureNa
 )
 def test_catalogue_numbers_are_made_valid(given: Sequence[str], made: Sequence[str]) -> None:
     assert [line.label for line in numbered([element(SALE, label, "", "Orla") for label in given])] == made
-
-
-@pytest.mark.parametrize(("said", "so"), [("$1,308,463", True), ("1308463", False), ("2023", True), ("202", False)])
-def test_figures_are_compared_as_written(said: str, so: bool) -> None:
-    assert has_figures(said, SALE.text) is so
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------

@@ -190,7 +190,8 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
             history=turns(history or ()), effort=effort, response=response, level=level,
         )  # fmt: skip
         async with SESSIONS.use(workspace, as_of) as session:
-            answer = await answer_question(question, options, session)
+            with session.runtime.query_models.without_history():
+                answer = await answer_question(question, options, session)
             cited = [name for name in {row.document for row in answer.citations} if name in session.index.documents]
             addresses = {name: address_of(document) for name, document in session.documents(cited).items()}
     except (TrellisError, EngineError) as error:

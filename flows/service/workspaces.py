@@ -71,7 +71,8 @@ class Workspaces:
 
         async def work() -> Answer:
             async with self._sessions.use(folder, as_of) as session:
-                return await answer_question(question, options, session)
+                with session.runtime.query_models.without_history():
+                    return await answer_question(question, options, session)
 
         return await apart(work())
 

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -263,12 +263,6 @@ class LmTransport:
 
     def _unreachable(self, problem: str) -> Failure:
         return unreachable(self.model, self.address, problem)
-
-
-def without_history() -> AbstractContextManager[None]:
-    """DSPy keeps no history of the calls in this block: that of an index run would hold every passage in memory."""
-    context: AbstractContextManager[None] = dspy.context(disable_history=True)
-    return context
 
 
 class ChatEngine:

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -187,6 +188,16 @@ class Models:
                 client = next(ours, None) or self._connect(model)
                 self.clients[model, batched] = self._in_batches(client, model) if batched else client
             return self.clients[model, batched]
+
+    def without_history(self) -> AbstractContextManager[None]:
+        """DSPy keeps neither history nor trace of the calls in this block: an index run, or a process that answers for
+        days, would hold thousands of prompts in memory. It is loaded only where a role has a model."""
+        if "dspy" not in sys.modules and all(self.is_offline(role) for role in self.choices):
+            return nullcontext()
+        import dspy
+
+        context: AbstractContextManager[None] = dspy.context(disable_history=True, trace=None)
+        return context
 
     def _model(self, role: Role) -> "ModelChoice | dspy.BaseLM | None":
         """The role's model, or the program's own where that goes before or there is no other."""

@@ -109,14 +109,6 @@ def test_a_cross_encoder_reads_a_long_passage_to_its_end_and_is_entered(tmp_path
     assert spent.input_tokens > 1000
 
 
-@pytest.mark.slow
-def test_what_cannot_rank_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match=r"(?s)'entailment'.*one output"):
-        CrossEncoderReranker(tiny_cross_encoder(tmp_path / "nli", ["contradiction", "entailment"])).scores("a", ["b"])
-    with pytest.raises(ModelUnavailable, match=r"(?s)no-such-model.*hf download trellis/no-such-model"):
-        CrossEncoderReranker("trellis/no-such-model").scores("a", ["b"])
-
-
 OLD, GREEN = "the bridge is old.", "it was green. the bridge is new."
 
 
@@ -138,8 +130,19 @@ def test_of_an_inference_model_entailment_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_no_scorer_can_use_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match=r"(?s)labels.*'good'.*natural language inference"):
-        CrossEncoderScorer(tiny_cross_encoder(tmp_path / "three", ["bad", "fair", "good"]))("it was green", [GREEN])
-    with pytest.raises(ModelUnavailable, match=r"(?s)no-such-model.*hf download"):
-        CrossEncoderScorer("trellis/no-such-model")("it was green", [GREEN])
+@pytest.mark.parametrize(
+    ("kind", "labels", "words"),
+    [
+        (CrossEncoderReranker, ["contradiction", "entailment"], r"(?s)'entailment'.*one output"),
+        (CrossEncoderReranker, [], r"(?s)no-such-model.*hf download trellis/no-such-model"),
+        (CrossEncoderScorer, ["bad", "fair", "good"], r"(?s)labels.*'good'.*natural language inference"),
+        (CrossEncoderScorer, [], r"(?s)no-such-model.*hf download"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_a_remedy(
+    kind: type[CrossEncoderReranker | CrossEncoderScorer], labels: list[str], words: str, tmp_path: Path
+) -> None:
+    made = kind(tiny_cross_encoder(tmp_path / "tiny", labels) if labels else "trellis/no-such-model")
+    use = made.scores if isinstance(made, CrossEncoderReranker) else made
+    with pytest.raises(ModelUnavailable, match=words):
+        use("it was green", [GREEN])

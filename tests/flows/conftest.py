@@ -77,12 +77,16 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_rows(tmp_path_factory.mktemp("source") / "docs.jsonl", ROWS)
 
 
+def indexed_by_command(source: Path, folder: Path) -> Path:
+    """The workspace that the command makes of the source."""
+    assert main(["index", str(source), "--workspace", str(folder / "ws"), "--json"]) == 0
+    return folder / "ws"
+
+
 @pytest.fixture(scope="session")
 def indexed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that tests only read."""
-    workspace = tmp_path_factory.mktemp("indexed") / "ws"
-    assert main(["index", str(source), "--workspace", str(workspace), "--json"]) == 0
-    return workspace
+    return indexed_by_command(source, tmp_path_factory.mktemp("indexed"))
 
 
 @pytest.fixture
@@ -127,3 +131,11 @@ def model_server(server_process: Server, monkeypatch: pytest.MonkeyPatch) -> Ser
     monkeypatch.setenv("TRELLIS_LM_BASE_URL", server_process.base_url)
     monkeypatch.setenv("TRELLIS_LM_API_KEY", KEY)
     return server_process
+
+
+@pytest.fixture
+def without_settings(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """That server, and no setting that names it."""
+    for name in ("TRELLIS_LM", "TRELLIS_LM_BASE_URL", "TRELLIS_LM_API_KEY"):
+        monkeypatch.delenv(name)
+    return model_server

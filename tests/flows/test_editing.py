@@ -3,14 +3,14 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
 from tests.copying import copy_of
-from tests.flows.conftest import Command, Ended
-from tests.patience import wait_for
+from tests.flows.conftest import Command, Ended, indexed_by_command
+from tests.patience import PAUSE, wait_for
 from tests.server.client import ROOT, Server
 from tests.workspaces import write_rows
 
@@ -29,17 +29,14 @@ BESIDE = {
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the documents and the workspace made of them."""
     folder = tmp_path_factory.mktemp("base")
-    write_rows(folder / "docs.jsonl", ROWS)
-    assert main(["index", str(folder / "docs.jsonl"), "--workspace", str(folder / "ws"), "--json"]) == 0
-    return folder
+    return indexed_by_command(write_rows(folder / "docs.jsonl", ROWS), folder)
 
 
 @pytest.fixture
 def trellis(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command on a copy."""
-    return Command(copy_of(base / "ws", tmp_path / "ws"), capsys)
+    return Command(copy_of(base, tmp_path / "ws"), capsys)
 
 
 def names(shown: Ended) -> set[str]:
@@ -164,6 +161,7 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
         for name, edit in BESIDE.items():  # while it goes on, and after: each is kept as soon as it is not refused
             while (done := fresh("graph", *edit)).code == 4:
                 tried[name] += 1
+                time.sleep(PAUSE)
             assert done.code == 0, done.err
     assert running.returncode == 0
     assert fresh("index", str(source), "--full").code == 0

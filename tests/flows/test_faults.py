@@ -111,33 +111,31 @@ def flip_inside(path: Path) -> None:
 
 
 ASK, SHOW, EXPORT, STATUS = ("ask", QUESTION), ("show", "bridge"), ("export", "TARGET/export"), ("status",)
+GENERATION, SIDE = "generations/000001/generation.duckdb", "side.sqlite"
+REMEDIES = {GENERATION: ("Index again", "trellis rollback N"), SIDE: ("move the file away", "memory", "paid again")}
 
 
-@pytest.mark.parametrize(("damage", "command"), [(garble, ASK), (garble, SHOW), (truncate, EXPORT), (flip_inside, ASK)])
-def test_a_damaged_generation_is_told(
-    opened: Command, tmp_path: Path, damage: Callable[[Path], None], command: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("file", "damage", "command"),
+    [
+        (GENERATION, garble, ASK), (GENERATION, garble, SHOW), (GENERATION, truncate, EXPORT),
+        (GENERATION, flip_inside, ASK), (SIDE, garble, ASK), (SIDE, truncate, ASK), (SIDE, truncate, STATUS),
+    ],
+)  # fmt: skip
+def test_a_damaged_database_is_told_with_what_is_lost(
+    opened: Command, tmp_path: Path, file: str, damage: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
-    damage(opened.workspace / "generations" / "000001" / "generation.duckdb")
+    with closing(sqlite3.connect(opened.workspace / SIDE)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else a log that is whole stands in for the file
+    damage(opened.workspace / file)
     ended = opened(*words_of(command, tmp_path, tmp_path), "--json")
     assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
-    assert all(word in ended.json["error"]["remedy"] for word in ("Index again", "trellis rollback N"))
+    assert all(word in ended.json["error"]["remedy"] for word in REMEDIES[file])
 
 
 def test_a_damaged_generation_is_among_the_problems_of_the_workspace(opened: Command) -> None:
-    truncate(opened.workspace / "generations" / "000001" / "generation.duckdb")
+    truncate(opened.workspace / GENERATION)
     ended = opened(*STATUS, "--json")
     assert (ended.code, ended.json["generation"]) == (0, 1), ended.err
     assert ["Generation 1 is damaged" in problem["message"] for problem in ended.json["problems"]] == [True]
     assert all(word in ended.json["problems"][0]["remedy"] for word in ("trellis index", "trellis rollback N"))
-
-
-@pytest.mark.parametrize(("damage", "command"), [(garble, ASK), (truncate, ASK), (truncate, STATUS)])
-def test_a_damaged_side_store_is_told_with_what_is_lost(
-    opened: Command, damage: Callable[[Path], None], command: tuple[str, ...]
-) -> None:
-    with closing(sqlite3.connect(opened.workspace / "side.sqlite")) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else a log that is whole stands in for the file
-    damage(opened.workspace / "side.sqlite")
-    ended = opened(*command, "--json")
-    assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
-    assert all(word in ended.json["error"]["remedy"] for word in ("move the file away", "memory", "paid again"))

@@ -22,6 +22,7 @@ from prompts.summarize import Summarize
 from storage.errors import UsageError
 from tests.server.client import Server
 from tests.test_golden_prompts import SHOWN, name_of
+from tests.workspaces import indexed, quays
 
 SUMMARIZE = SHOWN["SummarizeEntity"]
 
@@ -30,12 +31,6 @@ SUMMARIZE = SHOWN["SummarizeEntity"]
 def of_server(model_server: Server) -> dspy.LM:
     """The scripted server as a DSPy user names it; the settings name no model."""
     return dspy.LM("openai/given", api_base=model_server.base_url, api_key="made-up-key", cache=False, engine="lm15")
-
-
-@pytest.fixture
-def without_settings(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TRELLIS_LM", "TRELLIS_LM_BASE_URL", "TRELLIS_LM_API_KEY"):
-        monkeypatch.delenv(name)
 
 
 def saying(description: str) -> DummyLM:
@@ -79,7 +74,7 @@ def test_the_nearest_model_answers(model_server: Server, monkeypatch: pytest.Mon
 
 
 def test_index_and_ask_use_the_model_of_a_context(
-    of_server: dspy.LM, without_settings: None, source: Path, tmp_path: Path, unembedded: None, model_server: Server
+    of_server: dspy.LM, without_settings: Server, source: Path, tmp_path: Path, unembedded: None, model_server: Server
 ) -> None:
     settings = load_settings({"workspace": tmp_path / "ws", "embedding": "none"})
     with dspy.context(lm=of_server):
@@ -95,7 +90,7 @@ def test_index_and_ask_use_the_model_of_a_context(
 
 
 def test_other_processes_have_no_model_of_the_program(
-    of_server: dspy.LM, without_settings: None, tmp_path: Path
+    of_server: dspy.LM, without_settings: Server, tmp_path: Path
 ) -> None:
     runtime = open_runtime(load_settings({"workspace": tmp_path, "runner": "processes"}))
     with dspy.context(lm=of_server), pytest.raises(UsageError, match="other processes"):
@@ -130,6 +125,18 @@ def test_history_usage_and_callbacks_of_dspy_see_our_calls(model_server: Server)
     assert entry["messages"][0]["content"].startswith("Step: summarize\n")
     with dspy.context(track_usage=True):
         assert step.module(**SUMMARIZE).get_lm_usage()["openai/scripted"]["prompt_tokens"] == total["prompt_tokens"]
+
+
+def test_an_index_run_leaves_no_call_in_memory_and_a_question_does(
+    of_server: dspy.LM, without_settings: None, tmp_path: Path
+) -> None:
+    with dspy.context(lm=of_server, trace=[]):
+        folder = indexed(tmp_path, quays(3))
+        assert not dspy.settings.trace
+        assert not of_server.history
+        ask("Where is Quay 1?", workspace=folder)
+        assert dspy.settings.trace
+        assert of_server.history
 
 
 def test_what_a_program_says_of_its_model_holds(model_server: Server) -> None:

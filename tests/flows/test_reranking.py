@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
 from tasks.step import watched
 from tests.copying import copy_of
 from tests.engine.tiny_models import tiny_cross_encoder
-from tests.flows.conftest import Command
+from tests.flows.conftest import Command, indexed_by_command
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -29,20 +28,10 @@ READ = {
 }
 
 
-@pytest.fixture
-def ranker(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server that could rerank, and the model of no role."""
-    for variable in ("TRELLIS_LM", "TRELLIS_LM_BASE_URL", "TRELLIS_LM_API_KEY"):
-        monkeypatch.delenv(variable)
-    return model_server
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base")
-    source = write_rows(folder / "bridges.jsonl", ROWS)
-    assert main(["index", str(source), "--workspace", str(folder / "ws"), "--json"]) == 0
-    return folder / "ws"
+    return indexed_by_command(write_rows(folder / "bridges.jsonl", ROWS), folder)
 
 
 @pytest.fixture
@@ -56,24 +45,24 @@ def order(command: Command) -> list[str]:
     return [passage["document"] for passage in command("retrieve", QUESTION, "--json").json["passages"]]
 
 
-def test_without_a_reranker_no_step_runs_and_nothing_is_counted(bridges: Command, ranker: Server) -> None:
+def test_without_a_reranker_no_step_runs_and_nothing_is_counted(bridges: Command, without_settings: Server) -> None:
     steps: list[str] = []
     with watched(lambda name, begins: steps.append(name)):
         answer = bridges("ask", QUESTION, "--json").json
     assert "retrieve" in steps
     assert "rerank" not in steps
     assert (answer["trace"]["reranking"], "rerank" in answer["usage"]["by_step"]) == (None, False)
-    assert ranker.stats()["calls"] == 0
+    assert without_settings.stats()["calls"] == 0
 
 
 def test_a_served_reranker_orders_the_passages_and_is_in_trace_and_usage(
-    bridges: Command, ranker: Server, monkeypatch: pytest.MonkeyPatch
+    bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = order(bridges)
     monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
-    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", ranker.base_url)
+    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
     answer = bridges("ask", QUESTION, "--json").json
-    (request,) = ranker.requests()
+    (request,) = without_settings.requests()
     body = request["body"]
     assert isinstance(body, dict)
     assert body["query"] == QUESTION
@@ -92,12 +81,12 @@ def test_a_served_reranker_orders_the_passages_and_is_in_trace_and_usage(
 
 @pytest.mark.parametrize("mode", ["local", "hybrid", "mix"])
 def test_the_passages_that_the_graph_leads_to_are_reranked_beside_its_tables(
-    mode: str, bridges: Command, ranker: Server, monkeypatch: pytest.MonkeyPatch
+    mode: str, bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = bridges("ask", QUESTION, "--mode", mode, "--json").json
     before = [passage["document"] for passage in plain["passages"]]
     monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
-    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", ranker.base_url)
+    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
     answer = bridges("ask", QUESTION, "--mode", mode, "--json").json
     ranks = answer["trace"]["reranking"]["ranks"]
     assert sorted(ranks) == list(range(1, len(before) + 1)) != list(ranks)
@@ -108,12 +97,12 @@ def test_the_passages_that_the_graph_leads_to_are_reranked_beside_its_tables(
 
 
 def test_a_reranker_that_cannot_be_reached_is_an_error_with_a_remedy(
-    bridges: Command, ranker: Server, monkeypatch: pytest.MonkeyPatch
+    bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
-    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", ranker.base_url)
+    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
     monkeypatch.setenv("TRELLIS_RERANKER_API_KEY", "made-up-key-of-the-ranker")
-    ranker.misbehave({"kind": "unauthorized", "step": "rerank", "says": "made-up-key-of-the-ranker"})
+    without_settings.misbehave({"kind": "unauthorized", "step": "rerank", "says": "made-up-key-of-the-ranker"})
     ended = bridges("ask", QUESTION)
     assert ended.code == 1
     assert "TRELLIS_RERANKER_API_KEY" in ended.err

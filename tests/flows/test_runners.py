@@ -156,7 +156,7 @@ async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "docs.jsonl", ROWS)
     vectors = []
     for runner in ("local", "processes"):
-        runtime = opened(tmp_path / runner, runner=runner, embedding="bundled")
+        runtime = opened(tmp_path / runner, runner=runner, embedding="bundled", runner_workers=1)
         await build_index([source], IndexOptions(), runtime)
         with runtime.workspace.read() as generation:
             hashes = [window.text_hash for window in generation.vectors.windows()]

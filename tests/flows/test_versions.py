@@ -1,16 +1,22 @@
-"""Older generations stay what they were: they can be compared, asked, and gone back to, and nothing newer leaks in."""
+"""Older generations stay what they were, and workspaces of earlier versions open: compared, asked, gone back to."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from flows.__main__ import main
+from flows.index import IndexOptions, build_index
 from flows.operations.diff import changed_part, diff
+from flows.session import open_session
+from storage.archive import read_archive
+from storage.database import SCHEMA_VERSION
+from storage.errors import WorkspaceFormatError
 from storage.export import KINDS
 from storage.workspace import Workspace
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command
-from tests.workspaces import write_rows
+from tests.workspaces import asked, opened, quays, write_rows
 
 LENGTH = "How long is Orla Bridge?"
 BORN = "Where was Tomas Reyd born?"
@@ -136,3 +142,33 @@ def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
     again = two("ask", LENGTH, "--json").json
     assert (again["generation"], again["trace"]["trigger"][0]["pop"]) == (1, 0)
     assert "412" in again["answer"]
+
+
+WRITTEN = {
+    int(path.name.removeprefix("format_").removesuffix(".tar.gz")): path
+    for path in (Path(__file__).parents[1] / "storage").glob("format_*.tar.gz")
+}
+
+
+def test_this_version_has_its_workspace() -> None:
+    assert SCHEMA_VERSION in WRITTEN, "python -m tests.storage.make_format"
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+def test_a_workspace_of_an_earlier_version(version: int, tmp_path: Path) -> None:
+    """Opened with what it holds, or refused with the remedy; nothing between."""
+    workspace = tmp_path / "ws"
+    if version != SCHEMA_VERSION:
+        with pytest.raises(WorkspaceFormatError, match="Index the sources again"):
+            read_archive(WRITTEN[version], workspace)
+        return
+    read_archive(WRITTEN[version], workspace)
+    with open_session(opened(workspace)) as session:
+        assert session.generation.documents.ids() == ["d0", "d1", "d2", "d3"]
+        answer = asyncio.run(asked("Who built Quay 3 of Velin?", session))
+        assert "Ana Korb" in answer.answer
+        assert all(citation.verified for citation in answer.citations)
+    source = write_rows(tmp_path / "more.jsonl", [*quays(6)[4:]])
+    report = asyncio.run(build_index([source], IndexOptions(), opened(workspace)))
+    assert (report.generation, report.documents.added) == (3, 2)
+    assert [info.number for info in opened(workspace).workspace.generations()] == [1, 2, 3]

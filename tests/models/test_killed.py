@@ -60,18 +60,3 @@ def test_a_killed_run_repeats_only_the_calls_that_had_no_answer(place: Place, so
     assert place.server.stats()["repeated"] == AT_ONCE, "only what was on its way is asked again"
     assert report.usage.by_step["extract"].cached_calls == ANSWERED
     assert report.chunks == PASSAGES
-
-
-@pytest.mark.parametrize("calls", [1, 17, 40])
-def test_a_run_killed_at_any_moment_repeats_no_more_calls_than_were_under_way(
-    calls: int, place: Place, source: Path
-) -> None:
-    """Whatever is being sent, read or stored when the kill comes: no slot is free before its answer is stored."""
-    place.server.misbehave({"kind": "hang", "step": "extract", "nth": PASSAGES, "seconds": 600})
-    place.server.settle(latency_ms=5)
-    with killed_at_the_end(place, source):
-        wait_for(lambda: place.server.calls() >= calls, "the first calls")
-    place.server.misbehave()
-    asyncio.run(place.index(source))
-    assert place.server.stats()["repeated"] <= AT_ONCE
-    assert place.server.calls() <= PASSAGES + AT_ONCE

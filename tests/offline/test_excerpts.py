@@ -303,30 +303,28 @@ def test_meaning_under_the_heading_decides_beside_the_words() -> None:
     assert "Leaving: Casting off takes an hour." in read
 
 
+FEE = "The default fee of the harbour is 14 crowns."
+BOAT = "The first boat of May carries salt."
+
+
 @pytest.mark.parametrize(
-    ("question", "cosine", "support"),
+    ("question", "text", "cosine", "support"),
     [
-        ("What is the default fee of the harbour?", 0.3, "partial"),
-        ("What is the default fee of the harbour?", 0.7, "none"),
-        ("What is the default fee of the harbour now that winter begins?", 0.5, "partial"),
-        ("Does the harbour have a default fee?", 0.5, "partial"),
-        ("Does the harbour have a default fee?", 0.7, "none"),
+        ("What is the default fee of the harbour?", FEE, 0.3, "partial"),
+        ("What is the default fee of the harbour?", FEE, 0.7, "none"),
+        ("What is the default fee of the harbour now that winter begins?", FEE, 0.5, "partial"),
+        ("Does the harbour have a default fee?", FEE, 0.5, "partial"),
+        ("Does the harbour have a default fee?", FEE, 0.7, "none"),
+        # what only some words and no meaning touch is not spoken of
+        ("who first walked over a moon", BOAT, 0.2, "abstained"),
+        ("who first walked over a moon", BOAT, 0.5, "partial"),
     ],
 )
 def test_the_nearer_in_meaning_the_fewer_words_a_supported_answer_needs(
-    question: str, cosine: float, support: str
+    question: str, text: str, cosine: float, support: str
 ) -> None:
-    passages = [OfferedPassage(1, "Guide", "", "The default fee of the harbour is 14 crowns.")]
+    passages = [OfferedPassage(1, "Guide", "", text)]
     best = best_excerpts(question, passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts))
-    assert best.support == support
-
-
-@pytest.mark.parametrize(("cosine", "support"), [(0.2, "abstained"), (0.5, "partial")])
-def test_what_only_some_words_and_no_meaning_touch_is_not_spoken_of(cosine: float, support: str) -> None:
-    passages = [OfferedPassage(1, "Guide", "", "The first boat of May carries salt.")]
-    best = best_excerpts(
-        "who first walked over a moon", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts)
-    )
     assert best.support == support
 
 

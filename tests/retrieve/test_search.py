@@ -122,10 +122,6 @@ def test_the_nearest_vectors_count(index: SearchIndex) -> None:
     assert [passage.document for passage in ranked] == ["Salt"]
 
 
-async def test_nothing_in_common_finds_nothing(index: SearchIndex) -> None:
-    assert await found(index, "Quux zorp?") == []
-
-
 async def test_an_index_of_nothing_finds_nothing() -> None:
     assert await found(index_of({}, {}), CHAIN) == []
     assert await found(index_of({"Velin": "Velin is a town."}, {}), "Which town?") == ["Velin"]
@@ -313,12 +309,6 @@ def test_the_low_level_gives_what_is_named_and_one_hop_on() -> None:
     assert stated(level) == ["rel_0"]
 
 
-def test_the_low_level_is_silent_where_nothing_is_named() -> None:
-    level = low("Who invented the telescope?")
-    assert found_by_levels(level) == []
-    assert not named(level)
-
-
 def test_a_low_key_that_the_question_does_not_hold_is_linked_too() -> None:
     links = LEVELS.link("Who restored it?", ["Fenn Mill", "Fenn Mil"])
     assert [NAMES[link.entity] for link in links] == ["Fenn Mill"]
@@ -336,13 +326,6 @@ def test_a_relation_is_found_by_its_further_keys() -> None:
     near = LEVELS.near("Fenn Mill", {})
     assert stated(LEVELS.high([theme], near)) == ["rel_3"]
     assert stated(LEVELS.high(["zebra"], near)) == []
-
-
-def test_both_levels_together_hold_what_each_holds() -> None:
-    joined = low().with_high(high("restored"))
-    assert found_by_levels(joined)[:2] == ["bridge", "reyd"]
-    assert "mill" in found_by_levels(joined)
-    assert set(stated(joined)) == {"rel_0", "rel_3"}
 
 
 def test_a_table_stops_at_its_tokens() -> None:

@@ -31,7 +31,6 @@ class Ledger:
 
     def reset(self) -> None:
         self.most_in_flight = self.in_flight
-        self.paths: Counter[str] = Counter()
         self.steps: dict[str, Counter[str]] = {}
         self.kinds: Counter[str] = Counter()
         self.others: list[str] = []
@@ -44,7 +43,6 @@ class Ledger:
         """A request came in, `text` as sent and `body` as read; `depart` follows, with what this gives."""
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        self.paths[path] += 1
         self._of(step)["calls"] += 1
         row: dict[str, object] = {
             "path": path,
@@ -80,7 +78,6 @@ class Ledger:
             "most_in_flight": self.most_in_flight,
             "repeated": self.repeated,
             "dropped_by_client": self.dropped,
-            "paths": self.paths,
             "steps": self.steps,
             "kinds": self.kinds,
             "others": self.others,

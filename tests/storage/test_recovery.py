@@ -212,8 +212,11 @@ def test_where_none_is_whole_the_next_run_begins_with_nothing(tmp_path: Path, ca
         Workspace(root).read(1)
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["", "CURRENT lost"])
-@pytest.mark.parametrize("moment", ["transaction", "manifest.json", "000002", "CURRENT"])
+@pytest.mark.parametrize(
+    ("moment", "lost"),
+    [("transaction", False), ("manifest.json", False), ("000002", False), ("000002", True), ("CURRENT", False),
+     ("CURRENT", True)],
+)  # fmt: skip
 def test_a_run_that_forgets_is_killed(tmp_path: Path, start: Start, moment: str, lost: bool) -> None:
     """Generation 2 retires 1. Until its folder is in place, 1 stands; after that it never comes back."""
     root = tmp_path / "ws"
