@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -241,7 +241,7 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
         asked, answered = tuple(row.system for row in systems), await _answered(systems, work)
         answers = tuple(answer for own in answered for answer in own)
         scores = await score(answers, plan)
-        points, verdicts = await _judged(answered, plan, runtime.models)
+        points, verdicts = await _judged(answered, plan, runtime)
     evaluation = Evaluation(
         name=plan.name, key=work.key, started=begun, finished=utc_now(), systems=asked, questions=plan.questions,
         measures=tuple(measure.name for measure in plan.measures),
@@ -273,15 +273,20 @@ def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
 
 
 async def _judged(
-    answered: Sequence[Sequence[EvaluatedAnswer]], plan: EvaluationPlan, models: Models
+    answered: Sequence[Sequence[EvaluatedAnswer]], plan: EvaluationPlan, runtime: Runtime
 ) -> tuple[Sequence[Score], tuple[Verdict, ...]]:
     """The points of those measures that a judge gives, and its verdicts on every two systems by the plan's criteria."""
     answers = [answer for own in answered for answer in own]
     rubrics = rubrics_of(plan.measures)
-    points = await judged_points(plan.questions, answers, Grade(models), rubrics) if rubrics else ()
-    pairs = combinations(answered, 2) if plan.criteria else ()
-    judge = Judge(models)
-    works = (judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats) for pair in pairs)
+    points = await judged_points(plan.questions, answers, Grade(runtime.models), rubrics) if rubrics else ()
+    pairs = list(combinations(answered, 2)) if plan.criteria else []
+    judge, done = Judge(runtime.models), count(1)
+    total = len(pairs) * len(plan.questions) * len(plan.criteria)
+
+    def tell() -> None:
+        runtime.progress("judge", next(done), total)
+
+    works = (judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats, tell) for pair in pairs)
     return points, tuple(row for verdicts in await gather_or_cancel(map(_coroutine, works)) for row in verdicts)
 
 
@@ -412,15 +417,15 @@ async def forecast_evaluation(plan: EvaluationPlan, runtime: Runtime) -> Evaluat
     """
     _require_judge(plan, runtime.models)
     few = replace(plan, questions=plan.questions[:: max(1, len(plan.questions) // SAMPLED)][:SAMPLED])
-    models = runtime.models.metered(Meter())
+    judges = replace(runtime, models=runtime.models.metered(Meter()))
     with open_systems(plan.systems, runtime) as systems, _budget_told():
         work = AnsweringWork(few, key_of(plan, systems), runtime)
         answered = await _answered(systems, work)
-        await _judged(answered, few, models)
+        await _judged(answered, few, judges)
     known = Counter(row.system for row in runtime.workspace.database.running_answers.get(work.key))
     rows = [_forecast_of(answers, len(plan.questions) - known[answers[0].system], plan) for answers in answered]
     left = len(plan.questions) - len(few.questions)
-    judging = summed([usage_of(models.meter, 0.0)], left / len(few.questions))
+    judging = summed([usage_of(judges.models.meter, 0.0)], left / len(few.questions))
     return EvaluationForecast(
         systems=tuple(rows), judging=judging, most=summed([*(row.most for row in rows), judging]),
         sample=len(few.questions), **dict(summed([*rows, judging])),

@@ -414,11 +414,13 @@ async def _compare_answers(training: Training) -> dict[str, dict[str, float]]:
 
 
 def _contestants(training: Training) -> dict[str, Models]:
-    """The rules, the role's model by its prompt, the base model, and what was trained."""
+    """The rules, the role's model by its prompt, the program that is in use, the base model, and what was trained."""
     role, method, folder = ROLE[training.options.step], training.options.method, training.folder
     models = {"rules": Models.offline()}
     if not training.models.is_offline(role):
         models["prompt"] = training.models
+    if in_use := [program for program in training.runtime.models.programs if program.get("step") == role]:
+        models["in use"] = replace(training.models, programs=in_use)
     if method in {"dpo", "sft"}:
         models["base"] = _of_machine(training, f"{LOCAL}{training.options.base}")
         models["trained"] = _of_machine(training, f"{LOCAL}{folder}")

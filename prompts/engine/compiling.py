@@ -1,12 +1,14 @@
 """Compiling a step by an optimiser of DSPy's, measured on examples of its own."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, Literal
 
 import dspy
+from dspy.utils.exceptions import AdapterParseError
 
+from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
 from prompts.engine.module import StepModule
 from prompts.engine.step import Step
@@ -40,7 +42,7 @@ def compile_step(
         wanted = {name: example[name] for name in (*outputs, "gold") if name in example}
         return dspy.Prediction(score=score, feedback=f"Worth {score:g}. Expected: {wanted}.")
 
-    with redirect_stdout(sys.stderr):  # optimisers draw bars; standard output is the command's
+    with redirect_stdout(sys.stderr), _refusals_told(by):  # optimisers draw bars; standard output is the command's
         if by == "bootstrap":
             optimiser = dspy.BootstrapFewShot(
                 metric=metric, metric_threshold=_GOOD, max_bootstrapped_demos=_DEMONSTRATIONS,
@@ -55,3 +57,12 @@ def compile_step(
             compiled = optimiser.compile(step.module, trainset=known, valset=known)
     result: StepModule = compiled
     return result
+
+
+@contextmanager
+def _refusals_told(by: Optimiser) -> Iterator[None]:
+    try:
+        yield
+    except AdapterParseError as error:
+        message = f"The model's answer to a prompt of the optimiser {by!r} itself is not of the asked form."
+        raise ModelRefused(message, "Use a stronger model, or `--by bootstrap`, which has no prompts.") from error

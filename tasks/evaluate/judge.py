@@ -7,7 +7,7 @@ Markers of citations are not shown: they would tell the systems apart.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
@@ -42,16 +42,24 @@ async def judged_pairs(
     judge: Judge,
     criteria: Sequence[str] = tuple(CRITERIA),
     repeats: int = 1,
+    on_verdict: Callable[[], None] = lambda: None,
 ) -> list[Verdict]:
     """A verdict for each question that both systems were asked, and each criterion.
 
     An order's winner is the one that most of its repeats name; the verdict's the one that both orders name, else a tie.
     A system that gave no answer loses to one that did, without a call. UsageError where the judge has no model.
+    `on_verdict` is called after each.
     """
     require_judge(("a comparison of answers",), judge)
     first, second = ({answer.question: answer for answer in answers} for answers in answers_of_two_systems)
+
+    async def judged(question: EvaluationQuestion, criterion: str) -> Verdict:
+        verdict = await _verdict(question, criterion, (first[question.id], second[question.id]), judge, repeats)
+        on_verdict()
+        return verdict
+
     work = (
-        _verdict(question, criterion, (first[question.id], second[question.id]), judge, repeats)
+        judged(question, criterion)
         for question in questions
         for criterion in criteria
         if question.id in first and question.id in second

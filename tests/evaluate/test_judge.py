@@ -63,7 +63,10 @@ def place(tmp_path: Any, model_server: Server) -> Place:
 
 
 async def test_pairs_are_judged_in_both_orders_one_criterion_a_call(place: Place, model_server: Server) -> None:
-    verdicts = await judged_pairs(QUESTIONS, PAIR, judging(place, Judge), ["diversity", "overall"], 1)
+    told = list[str]()
+    judge = judging(place, Judge)
+    verdicts = await judged_pairs(QUESTIONS, PAIR, judge, ["diversity", "overall"], 1, lambda: told.append("one more"))
+    assert len(told) == len(verdicts)
     assert [(verdict.winner, verdict.orders) for verdict in verdicts] == [("long", (("long",), ("long",)))] * 6
     assert {verdict.criterion for verdict in verdicts} == {"diversity", "overall"}
     bodies = [str(request["body"]) for request in model_server.requests()]

@@ -251,4 +251,6 @@ def test_a_router_is_compiled_from_rows_compared_and_put_to_use(model_server: Se
     assert report.use == f"in use: {tmp_path / 'ws' / 'programs' / 'route.json'}"
     compiled = Route(opened(tmp_path / "ws", lm="openai/m", lm_base_url=model_server.base_url, lm_api_key="k").models)
     assert compiled.module.demos
+    beside = asyncio.run(train_step(TrainOptions("router", by="linear", rows=(path,)), opened(tmp_path / "ws")))
+    assert set(beside.scores) == {"rules", "in use", "trained"}
     assert all(demo["question"].startswith("Compare") for demo in compiled.module.demos if "augmented" in demo)
