@@ -262,7 +262,7 @@ class VectorReader(StoredVectors):
         super().__init__(database, number)
         self._store: VectorStore | None = store
         self._index: VectorIndex | None = None
-        self._exact = ExactIndex(self)
+        self._exact: ExactIndex | None = None
         self._opening = threading.Lock()
 
     def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
@@ -289,7 +289,9 @@ class VectorReader(StoredVectors):
     def exact_search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
         """The same as `search`, exactly, from the database alone."""
         total = self._reachable(vector, k, documents)
-        return (_best_chunks(self._exact, vector, k, documents, total) if total else None) or []
+        with self._opening:
+            index = self._exact = self._exact or ExactIndex(self)
+        return (_best_chunks(index, vector, k, documents, total) if total else None) or []
 
     def check(self) -> None:
         """StorageError where the store's index cannot be opened, or does not find what the database holds."""
@@ -300,7 +302,7 @@ class VectorReader(StoredVectors):
         with self._opening:
             if self._index is not None:
                 self._index.close()
-                self._index = None
+            self._index = self._exact = None  # each knows this reader, which would else go with the garbage collector
 
     def _reachable(self, vector: Vector, k: int, documents: Collection[str] | None) -> int:
         whole, size = self._whole
