@@ -11,9 +11,9 @@ import pytest
 
 from tests.copying import copy_of
 from tests.faults.disk import flip, full, read_only, truncate
-from tests.flows.conftest import Command
+from tests.flows.conftest import Command, indexed_by_command
 
-QUESTION = "Who was it that designed Orla Bridge?"  # asked nowhere else: nothing of it is kept yet
+QUESTION = "Who designed Orla Bridge?"
 READERS = {
     "ask": ("ask", QUESTION),
     "retrieve": ("retrieve", QUESTION),
@@ -37,12 +37,18 @@ WRITERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def unasked(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that nobody has asked: what is remembered of a like question would spare the writing."""
+    return indexed_by_command(source, tmp_path_factory.mktemp("unasked"))
+
+
 @pytest.fixture
-def opened(indexed: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+def opened(unasked: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
     """The command on a copy that every user can reach; pytest's own folders are for theirs alone."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        yield Command(copy_of(indexed, Path(folder) / "ws"), capsys)
+        yield Command(copy_of(unasked, Path(folder) / "ws"), capsys)
 
 
 def refusing(fault: str, folder: Path) -> AbstractContextManager[None]:
@@ -75,12 +81,11 @@ def warnings_of(*names: str) -> Iterator[list[str]]:
 def test_who_reads_goes_on(opened: Command, source: Path, fault: str, name: str) -> None:
     copy = Path(opened.workspace.parent, "docs.jsonl")
     copy.write_bytes(source.read_bytes())
-    # Heard from within: what is imported before (Prefect) may set up all logging anew.
     with refusing(fault, opened.workspace.parent), warnings_of("flows", "tasks", "prompts", "storage") as warned:
         ended = opened(*words_of(READERS[name], copy, opened.workspace))
     assert (ended.code, "Traceback" in ended.err) == (0, False), ended.err
     said = [line for line in warned if "is remembered" in line]
-    assert len(said) == 1 or (len(said) == 0 and name not in WHO_REMEMBERS)
+    assert len(said) == 1 or (len(said) == 0 and name not in WHO_REMEMBERS), ended.out + ended.err
     assert warned == said
     assert all(("may not be" if fault == "read-only" else "no room") in line for line in said)
 
