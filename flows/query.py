@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.modes.auto import answer_in_turn
 from flows.modes.registry import AUTO, SEARCH, RegisteredMode, call_with, find_mode
-from flows.question import (
-    AskOptions,
-    ModeResult,
-    Resources,
-    Response,
-    answer_of,
-    answered_alone,
-    part_answer,
-    resources_for,
-    written,
-)
+from flows.question import AskOptions, ModeResult, Resources, Response, answer_of, part_answer, resources_for, written
 from flows.session import SESSIONS, Session
 from prompts.decompose import Decompose
 from prompts.engine.bridge import waiting
@@ -53,8 +43,7 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     started = time.monotonic()
     resources = await resources_for(question, options, session)  # rewrite
     response = await (answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode))
-    response = await answered_alone(resources, response)  # where that is set, and nothing was found
-    return answer_of(question, resources, response, time.monotonic() - started)
+    return await answer_of(question, resources, response, started)
 
 
 async def respond(resources: Resources, mode: Mode) -> Response:

@@ -428,8 +428,9 @@ async def part_answer(resources: Resources, part: str) -> PartAnswer:
     return PartAnswer.of(part, await answer(part, AnswerContext(sources), writer, resources.answering), sources)
 
 
-def answer_of(text: str, resources: Resources, response: Response, seconds: float) -> Answer:
-    """The answer with its trace; `text` is the question as it was put."""
+async def answer_of(text: str, resources: Resources, response: Response, started: float) -> Answer:
+    """The answer with its trace; `text` is the question as it was put, `started` when, by the monotonic clock."""
+    response = await answered_alone(resources, response)
     question, session = resources.question, resources.search.session
     result, answered, meter = response.result, response.answered, resources.models.meter
     reason = result.reason or f"the mode {response.mode} does not choose a structure"
@@ -449,7 +450,8 @@ def answer_of(text: str, resources: Resources, response: Response, seconds: floa
     return Answer(
         question=text, answer=answered.text, values=answered.values, citations=answered.citations,
         passages=tuple(result.passages[: question.options.k]), fallback=answered.fallback, grounding=answered.grounding,
-        trace=trace, usage=usage_of(meter, seconds), generation=session.number,
+        trace=trace, usage=usage_of(meter, time.monotonic() - started),
+        generation=session.number,
     )  # fmt: skip
 
 
