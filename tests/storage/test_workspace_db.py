@@ -1,5 +1,6 @@
 """The workspace's database keeps what many processes write, within its bounds, from version to version."""
 
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -154,6 +155,17 @@ def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:
     assert all(db.model_answers.get(name) for name in names)
     assert len(db.embeddings.get_many("tiny", names)) == 200
     assert len(db.memory.entries()) == 40
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> None:
+    writer = start("write_until_killed", tmp_path)
+    assert writer.stdout is not None
+    for _ in range(30):
+        last = writer.stdout.readline()
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    db = WorkspaceDatabase(tmp_path / FILE)
+    assert all(db.model_answers.get(f"k{i}") == "v" * 100 for i in range(int(last) + 1))
 
 
 def test_what_people_think_of_answers_is_kept_as_questions(db: WorkspaceDatabase) -> None:

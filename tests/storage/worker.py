@@ -87,6 +87,15 @@ def write_database(root: Path, name: str) -> None:
     db.close()
 
 
+def write_until_killed(root: Path, _: str) -> None:
+    db = WorkspaceDatabase(root / "side.sqlite")
+    i = 0
+    while True:
+        db.model_answers.put(f"k{i}", "v" * 100)
+        say(str(i))
+        i += 1
+
+
 def say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
@@ -99,4 +108,5 @@ if __name__ == "__main__":
         "hold_lock": hold_lock,
         "read_on": read_on,
         "write_database": write_database,
+        "write_until_killed": write_until_killed,
     }[action](root, argument)
