@@ -28,6 +28,8 @@ from prompts.engine.spending import Spent
 from prompts.text.segment import sentences
 
 _NEEDS = {"onnx": "optimum-onnx[onnxruntime]", "openvino": "optimum-intel[openvino]"}
+# OpenVINO computes in 16 bits where a processor can: ranks change, and vectors that torch has made lie elsewhere.
+_EXACT = {"model_kwargs": {"ov_config": {"INFERENCE_PRECISION_HINT": "f32"}}}
 _WINDOW, _STRIDE = 6, 4  # sentences of a passage read at once: most cross-encoders read 512 tokens
 
 
@@ -45,6 +47,8 @@ def load_model(
     inner = name.removeprefix("sentence-transformers/")
     hub = inner if "/" in inner else name
     folder = Path(name).expanduser()
+    if backend == "openvino":
+        settings |= _EXACT
     try:
         return getattr(sentence_transformers, kind)(
             str(folder) if folder.is_dir() else hub, backend=backend, local_files_only=not allow_download, **settings

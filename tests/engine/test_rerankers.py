@@ -9,7 +9,7 @@ import pytest
 
 from prompts.engine.errors import BadKey, EngineError, ModelMisconfigured, ModelRefused, ModelUnavailable, UnknownModel
 from prompts.engine.local_models import CrossEncoderReranker, CrossEncoderScorer, stretches
-from prompts.engine.providers import Endpoint
+from prompts.engine.providers import Backend, Endpoint
 from prompts.engine.rerankers import ApiReranker, open_reranker
 from prompts.engine.spending import Meter
 from tests.engine.tiny_models import tiny_cross_encoder
@@ -107,6 +107,17 @@ def test_a_cross_encoder_reads_a_long_passage_to_its_end_and_is_entered(tmp_path
     ((step, model, spent),) = meter.rows()
     assert (step, model, spent.calls, spent.cost_usd) == ("rerank", folder, 1, 0.0)
     assert spent.input_tokens > 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["onnx", "openvino"])
+def test_a_backend_computes_what_torch_does(backend: Backend, tmp_path: Path) -> None:
+    pytest.importorskip("optimum", reason="the backends want an environment of their own")
+    folder = tiny_cross_encoder(tmp_path / "tiny", ["LABEL_0"])
+    torch, other = (
+        CrossEncoderReranker(folder, backend=name).scores("it was green", PASSAGES) for name in ("torch", backend)
+    )
+    assert other == pytest.approx(torch, abs=1e-5)
 
 
 OLD, GREEN = "the bridge is old.", "it was green. the bridge is new."
