@@ -96,6 +96,7 @@ def test_what_is_configured_for_pip_reaches_uv(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.packaging
 def test_uv_finds_what_pip_would_and_takes_torch_without_cuda(wheels: Path, tmp_path: Path) -> None:
+    pytest.importorskip("uv", reason="pip has set this up")
     environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
     output = run(sys.executable, environment, "--target", str(tmp_path / "target"), "application")
     expected = {"application-1.0", "torch-2.13.0+cpu" if sys.platform == "linux" else "torch-2.13.0"}
@@ -105,6 +106,7 @@ def test_uv_finds_what_pip_would_and_takes_torch_without_cuda(wheels: Path, tmp_
 
 @pytest.mark.packaging
 def test_a_package_with_another_hash_than_the_pinned_one_is_not_installed(wheels: Path, tmp_path: Path) -> None:
+    pytest.importorskip("uv", reason="pip has set this up")
     (version,) = re.findall(r"^idna==(\S+) ", HASHES.read_text(encoding="utf-8"), flags=re.MULTILINE)
     wheel(wheels, "idna", version)
     command = [sys.executable, str(INSTALL), "--target", str(tmp_path / "target"), "idna"]
