@@ -4,6 +4,7 @@ Templates are rendered by Jinja with everything escaped: questions, answers and 
 """
 
 import math
+import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -25,6 +26,8 @@ from tasks.evaluate.measures import MEASURES
 from tasks.evaluate.tables import budget_note
 
 LABEL = 14  # the height of a name in the plot
+COLUMNS, ROWS = 60, 12  # of the plot in characters
+LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 300, 46, 130, 12, 46
 
 
@@ -45,7 +48,7 @@ def html_page(report: EvaluationReport, result: EvaluationResult, against: Seque
 
 
 def markdown_page(report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore] = ()) -> str:
-    """The same as Markdown, without the plot."""
+    """The same as Markdown, the plot in characters."""
     return mask_keys(_templates().get_template("evaluation.md").render(_context(report, result, against)))
 
 
@@ -117,7 +120,8 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
         "costs": [(row, _money(row)) for row in report.costs], "judge": judge_in_words(report),
         "steps": [(row.system, step, spent, _money(spent))
                   for row in report.costs for step, spent in row.by_step.items()],
-        "plot": plot(report.scores, report.costs, first), "sides": sides(report, result, first),
+        "plot": (drawn := plot(report.scores, report.costs, first)), "plot_lines": plot_lines(drawn) if drawn else [],
+        "sides": sides(report, result, first),
     }  # fmt: skip
 
 
@@ -235,6 +239,26 @@ def plot(scores: Sequence[MeanScore], spent: Sequence[SystemCost], measure: str)
         x_ticks=tuple((across(cost), figure(cost)) for cost in (0.0, most / 2, most)),
         y_ticks=tuple((up(value), figure(value)) for value in sorted({low, (low + high) / 2, high})),
     )  # fmt: skip
+
+
+def plot_lines(drawn: Plot) -> list[str]:
+    """The plot in characters, a letter for each system; those at one place stand side by side."""
+    grid = [[" "] * (COLUMNS + len(drawn.points)) for _ in range(ROWS + 1)]
+    names = []
+    for number, point in enumerate(drawn.points):
+        row, column = _row(drawn, point.y), round(COLUMNS * (point.x - drawn.left) / (drawn.right - drawn.left))
+        letter = LETTERS[number % len(LETTERS)]
+        grid[row][grid[row].index(" ", column)] = letter
+        names.append(" ".join(f"{letter} {point.said}".split()))
+    ticks = {_row(drawn, place): said for place, said in drawn.y_ticks}
+    rows = [f"{ticks.get(number, ''):>8} |{''.join(row)}".rstrip() for number, row in enumerate(grid)]
+    first, middle, last = (said for _, said in drawn.x_ticks)
+    below = f"{first:<{COLUMNS // 3}}{middle:^{COLUMNS // 3}}{last:>{COLUMNS // 3}} {drawn.by}"
+    return [f"{drawn.measure:>8}", *rows, f"{'':>8} +{'-' * COLUMNS}", f"{'':>10}{below}", "", *names]
+
+
+def _row(drawn: Plot, y: float) -> int:
+    return round(ROWS * (y - drawn.top) / (drawn.bottom - drawn.top))
 
 
 def _cost_axis(rows: Sequence[SystemCost]) -> tuple[str, dict[str, float]]:

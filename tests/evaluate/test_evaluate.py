@@ -13,9 +13,18 @@ from typing import Any
 import pytest
 
 from flows.evaluate import run_evaluation
+from flows.operations.evaluation_page import plot, plot_lines
 from flows.operations.systems import parse_system
 from storage.errors import SettingsError, UsageError
-from storage.evaluation_records import EvaluatedAnswer, EvaluationReport, Feedback, Score, Verdict
+from storage.evaluation_records import (
+    EvaluatedAnswer,
+    EvaluationReport,
+    Feedback,
+    MeanScore,
+    Score,
+    SystemCost,
+    Verdict,
+)
 from storage.run_records import StepUsage
 from storage.workspace import Workspace
 from tasks.evaluate.compare import (
@@ -312,7 +321,31 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     text = markdown.read_text(encoding="utf-8")
     assert "<script" not in text
     assert "[x](" not in text
+    assert "## Cost against quality" in text
     assert "before 1" in text
+
+
+def test_the_plot_in_characters_has_each_system_at_its_place_and_none_over_another() -> None:
+    means = {"naive": (0.3, 100), "deep, mixed": (0.5, 900), "twin": (0.5, 900)}
+    scores = [MeanScore(measure="f1", system=name, value=mean, low=mean - 0.1, high=mean + 0.1, questions=3)
+              for name, (mean, _) in means.items()]  # fmt: skip
+    costs = [SystemCost(system=name, answered=10, failed=0, calls=10, input_tokens=10 * tokens)
+             for name, (_, tokens) in means.items()]  # fmt: skip
+    drawn = plot(scores, costs, "f1")
+    assert drawn is not None
+    lines = plot_lines(drawn)
+    axis = next(at for at, line in enumerate(lines) if line.startswith("         +---"))
+    places = {sign: (at, line.index(sign, 10)) for at, line in enumerate(lines[:axis])
+              for sign in line[10:] if sign.isalpha()}  # fmt: skip
+    assert lines[-3:] == [
+        "A deep, mixed: f1 0.500, 900 tokens a question", "B twin: f1 0.500, 900 tokens a question",
+        "C naive: f1 0.300, 100 tokens a question",
+    ]  # fmt: skip
+    (high, far), twin, (low, near) = places["A"], places["B"], places["C"]
+    assert twin == (high, far + 1)
+    assert high < low, "the better one stands higher"
+    assert (near - 10) * 9 == pytest.approx(far - 10, abs=9), "as far from 0 as it costs"
+    assert (lines[1][:9].strip(), lines[axis - 1][:9].strip()) == ("0.600", "0.200")
 
 
 def test_the_page_marks_the_best_and_nothing_where_all_are_alike(bench: Bench) -> None:
