@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.filter import area
+from benchmarks.filter_hint import area
 from benchmarks.runner import Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
 from prompts.engine.local_models import CrossEncoderScorer
