@@ -367,9 +367,12 @@ async def _compile(training: Training) -> None:
 
 
 async def compare(training: Training) -> dict[str, dict[str, float]]:
-    """What was trained beside the rules and, where the role has a model, its prompt: on what was held out."""
+    """What was trained beside the rules and, where the role has a model, its prompt: on what was held out, if anything
+    was."""
     if training.options.step == "rewriter":
         return await _compare_rewriters(training)
+    if not training.held_out:
+        return {}
     if training.options.step == "router":
         return await _compare_routers(training)
     if training.options.step == "answer":

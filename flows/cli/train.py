@@ -48,6 +48,6 @@ def show_training(report: TrainingReport, screen: Screen) -> None:
         loss, margin = report.curve.loss, report.curve.margin
         facts.append(("loss", f"{loss[0]:.3f} to {loss[1]:.3f} in {report.curve.steps} steps"))
         facts += [("margin", f"{margin[0]:.3f} to {margin[1]:.3f}")] if margin else []
-    facts += rows
+    facts += rows or [("compared", "with nothing: no question is held out; name some by --compare FILE")]
     facts += [("models", in_short(report.usage))] if in_short(report.usage) else []
     screen.facts([*facts, ("use", report.use)], indent=2)

@@ -104,6 +104,12 @@ def test_a_linear_router_is_trained_compared_and_used_by_the_command(copied: Com
     assert "trellis train router" in broken.err
 
 
+def test_where_nothing_is_held_out_no_score_is_told(copied: Command, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "rows.jsonl", [row.model_dump() for row in divided(preferences())[0]])
+    ended = copied("train", "router", "--rows", str(path))
+    assert (ended.code, "no question is held out" in ended.out, "accuracy" in ended.out) == (0, True, False)
+
+
 def test_nothing_is_trained_on_an_evaluation_set(copied: Command, tmp_path: Path) -> None:
     rows = [row.model_dump() for row in preferences()]
     path = write_rows(tmp_path / "rows.jsonl", rows)
