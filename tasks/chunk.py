@@ -240,5 +240,5 @@ def _last_sentences(pieces: Sequence[TextPiece], room: int) -> list[TextPiece]:
 
 @step("chunk")
 async def chunk(documents: Sequence[Document], size: int, overlap: int) -> list[Chunk]:
-    """Cut documents into chunks of at most `size` tokens that share up to `overlap` tokens with the one before."""
+    """Cut documents into chunks; each of at most `size` tokens, up to `overlap` shared with the one before."""
     return [chunk for document in documents for chunk in chunk_document(document, size, overlap)]

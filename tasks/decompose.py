@@ -55,7 +55,7 @@ AnswerPart = Callable[[str], Awaitable[PartAnswer]]
 
 @step("decompose", BRIEF, asks_model=True)
 async def decompose(question: str, knowledge: Sequence[str], plain: bool, decomposer: Decompose) -> list[str]:
-    """Split into sub-questions in order, `{n}` for the answer of the n-th; a simple question comes back alone."""
+    """Split a question into sub-questions; `{n}` is the answer of the n-th, and a simple question comes back alone."""
     return await decomposer.run(question, knowledge, plain)
 
 

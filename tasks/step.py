@@ -63,7 +63,7 @@ def step(
     """Mark an async function as a step called `name`.
 
     Inside a Prefect flow run each call is a run of one Prefect task, which is made at the first of them: its name is
-    the step's, its description the first paragraph of the function's docstring, its tag MODEL where it `asks_model`. It
+    the step's, its description the first clause of the function's docstring, its tag MODEL where it `asks_model`. It
     goes on from the steps before it (see `_Place`). Arguments and results are neither hashed, nor searched, nor kept.
 
     There, where nobody waits, the step is tried again after each of `waits` (seconds) for as long as a model cannot be
@@ -72,7 +72,7 @@ def step(
     """
 
     def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-        task_of = cache(partial(_task, name, _first_paragraph(function), waits, (MODEL,) if asks_model else ()))
+        task_of = cache(partial(_task, name, _first_clause(function), waits, (MODEL,) if asks_model else ()))
 
         @wraps(function)
         async def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -93,8 +93,10 @@ def step(
     return decorate
 
 
-def _first_paragraph(function: Callable[..., object]) -> str:
-    return " ".join((function.__doc__ or "").partition("\n\n")[0].split())
+def _first_clause(function: Callable[..., object]) -> str:
+    """What people read of a step: up to the first semicolon or full stop. What follows is for who calls it."""
+    text = " ".join((function.__doc__ or "").split())
+    return text.partition("; ")[0].partition(". ")[0].rstrip(".") + "."
 
 
 # --- inside a flow run -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Literal
 from prompts.text.languages import Language, language_among
 
 Label = Literal["entailment", "neutral", "contradiction"]
-# So many of the first passages count: .98 of the evidence of two public sets is among them (see benchmarks/filter_hint.py).
+# So many of the first passages count: .98 of the evidence of two public sets is among them (benchmarks/filter_hint.py).
 FIRST = 5
 _MOST_WORDS = 4
 

@@ -151,7 +151,7 @@ async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_wher
 
     @step("reach", (0.0,), asks_model=True)
     async def reach(number: int) -> int:
-        """Reach a model.
+        """Reach a model; ModelUnavailable where it is away.
 
         Slowly.
         """
