@@ -54,7 +54,7 @@ async def summarize(
     known: Mapping[str, Known] | None = None,
     limit: int = STATEMENTS_TOKENS,
 ) -> Described:
-    """Describe all entities and relations; these with a `relater`; `known` are earlier descriptions, by what of.
+    """Describe all entities and relations; the latter by `relater`. `known` are earlier descriptions by id.
 
     `limit`: tokens of statements in one request. Where a model gives no usable answer the statements are quoted.
     """
