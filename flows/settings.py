@@ -240,6 +240,7 @@ class Settings(BaseModel):
     summary_tokens: int | None = Field(
         default=None, ge=200, description="The most that one description is written from."
     )
+    examples_tokens: int | None = Field(default=None, ge=200, description="Your own examples, sent with each passage.")
     context_window: int | None = Field(
         default=None, ge=2000,
         description="Tokens that the models can read at once, where that is known: the limits grow and shrink with it.",
@@ -367,6 +368,10 @@ def load_settings(
         settings._compiled = read_programs(settings.programs or own)  # noqa: SLF001 -- its own, filled here alone
     if settings.chunk_overlap * 2 >= settings.chunk_tokens:
         raise SettingsError("chunk_overlap", settings.chunk_overlap, "less than half of chunk_tokens")
+    tokens, most = sum(example.tokens() for example in settings.tailoring.examples), settings.policy().limits.examples
+    if tokens > most:
+        expected = f"fewer or shorter ones of {most} tokens in all, or a larger {PREFIX}EXAMPLES_TOKENS"
+        raise SettingsError("tailoring.examples", f"{tokens} tokens", expected)
     return settings
 
 
