@@ -209,10 +209,13 @@ class _Answer(NamedTuple):
         strange = [figure for figure in figures_in(claim) if not figure.stands_in(values)]
         if not strange:
             return False
-        # Operands: those of the sentence of each passage that is nearest to the claim.
+        # Operands: figures of the question, those of the claim that stand there, and those of the sentence of each
+        # passage that is nearest to the claim.
         wanted = _read(f"{claim} {self.question}").terms
         nearest = [max(part, key=lambda row: len(row[0] & wanted)) for text in evidence if (part := _computable(text))]
-        pool = list(dict.fromkeys(number for _, numbers in nearest for number in numbers))[:_OPERANDS]
+        found = (number for _, numbers in nearest for number in numbers)
+        named = [*numbers_in(self.question), *(number for number in numbers_in(claim) if number in values)]
+        pool = list(dict.fromkeys([*named, *found]))[:_OPERANDS]
         results = [*map(float, range(self.listed + 1)), sum(pool)]
         for a, b in permutations(pool, 2):
             results += (a + b, a - b, a * b, *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()))

@@ -223,6 +223,14 @@ def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
     assert flags("这座桥在1803年被漆成绿色[1]。") == [False]
 
 
+@pytest.mark.parametrize(("years", "supported"), [(77, True), (91, False)])
+def test_what_is_computed_with_a_figure_of_the_question_is_supported(years: int, supported: bool) -> None:
+    told = f"The Orla Bridge opened in 1954, so in 2031 it is {years} years old [1]."
+    assert flags(told, "How old is the Orla Bridge in 2031?") == [supported]
+    told = f"长江口大桥于1954年建成通车，到2031年已有{years}年[1]。"
+    assert flags(told, "长江口大桥到2031年通车多少年？", (LONG,)) == [supported]
+
+
 def test_yes_states_what_was_asked() -> None:
     assert flags("Yes [1].", "Was the Orla Bridge designed by Mira Tolland?") == [True]
     assert flags("Yes [1].", "Do penguins migrate through Antarctica?") == [None]
