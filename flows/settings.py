@@ -230,6 +230,9 @@ class Settings(BaseModel):
     answer_tokens: int | None = Field(
         default=None, ge=200, description="Evidence that an answer is written from, not what is written (`max_tokens`)."
     )
+    notes_tokens: int | None = Field(
+        default=None, ge=200, description="What earlier steps made of the evidence: structures, answers of parts."
+    )
     part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
     filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
     structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")
@@ -426,9 +429,9 @@ def read_programs(folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _check_steps(instructions: Mapping[str, str]) -> None:
-    from prompts.registry import steps  # loads all prompts: only whoever replaces one waits for that
+    from prompts.registry import instruction_names  # loads all prompts: only whoever replaces one waits for that
 
-    known = steps()
+    known = instruction_names()
     for name in instructions:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
