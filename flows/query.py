@@ -24,13 +24,13 @@ from prompts.structurize import Structurize
 from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
 from storage.errors import UsageError
 from tasks.answer import AnswerContext
+from tasks.citations import Lazily, first_units, merged, openings, packed, pool_of
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
 from tasks.memory import Lesson, check_trigger, remember
 from tasks.retrieve.pages import Retriever
 from tasks.rewrite import turns
 from tasks.route import FIRST_UNITS, by_plan, choose_structure, core_content, is_tabular
-from tasks.sources import Lazily, first_units, merged, openings, packed, pool_of
 from tasks.structurize import structure_note, structurize, traced_structures
 from tasks.tables.answer import documents_with_tables, sourced_table_answer
 

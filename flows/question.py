@@ -41,6 +41,7 @@ from storage.answer_records import (
 from storage.errors import NothingMatches, UsageError
 from storage.records import Chunk, Document, DocumentText, by_key
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer, answer_directly
+from tasks.citations import Source, merged, packed, source_of
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
 from tasks.memory import QuestionMemory, Recall
@@ -50,7 +51,6 @@ from tasks.retrieve.pages import OutsidePages, Retriever, best_parts, interleave
 from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
-from tasks.sources import Source, merged, packed, source_of
 
 EXCERPT_PASSAGES = 12
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high

@@ -1,7 +1,6 @@
-"""Stores how a generation was made: settings, model use, extractions, failed work, resolved names, descriptions.
+"""Stores how a generation was made: settings, model use, extractions, dead letters, resolved names, descriptions.
 
-Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call. Where
-an answer comes from is not here: citations are made in `tasks/sources.py`.
+Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call.
 """
 
 import json

@@ -16,8 +16,8 @@ from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, Numbe
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
+from tasks.citations import Source, best_quote, citation_of
 from tasks.grounding import Scorer, fallback_of, ground, word_coverage
-from tasks.sources import Source, best_quote, citation_of
 from tasks.step import BRIEF, step
 
 # The stored texts of documents, by id.

@@ -16,7 +16,7 @@ from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
 from storage.records import by_key
 from tasks.answer import Note
-from tasks.sources import Lazily, Source, number_of
+from tasks.citations import Lazily, Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace

@@ -20,8 +20,8 @@ from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, Document, by_key
+from tasks.citations import pool_of
 from tasks.read_reports.near import CommunityChunkIndex
-from tasks.sources import pool_of
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 T = TypeVar("T")

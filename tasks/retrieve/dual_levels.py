@@ -24,11 +24,11 @@ from storage.answer_records import Passage
 from storage.graph_records import Entity, Relation
 from storage.records import Chunk, by_key
 from tasks.answer import Note
+from tasks.citations import Source, number_of, source_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
-from tasks.sources import Source, number_of, source_of
 from tasks.step import BRIEF, step
 
 Vector = NDArray[np.float32]

@@ -19,7 +19,7 @@ from prompts.text.words import is_han
 from storage.answer_records import RouteDecision, StructureType, SubQuestion, TableCell, TableResult
 from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
-from tasks.sources import Source, number_of, packed
+from tasks.citations import Source, number_of, packed
 from tasks.step import BRIEF, step
 from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run

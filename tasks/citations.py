@@ -1,8 +1,8 @@
-"""Sources, citations and evidence: the passages that an answer is written from, their quotes and quotable units.
+"""Citations: the sources that an answer is written from, the quotes of them, and their check against the document.
 
 A source is packed into the tokens that a prompt has for it; a citation of it is checked against the stored document,
-character by character (`citation_of`). A unit is a sentence, a table row, a step of a
-list or a triple.
+character by character (`citation_of`). The units of a source that can be quoted are its sentences, table rows and
+steps of lists.
 """
 
 import re
