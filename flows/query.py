@@ -61,8 +61,8 @@ async def respond(resources: Resources, mode: Mode) -> Response:
             return Response(mode, result, answered, recall)
         recall = recall.passed_over()  # memory does not answer this wording: the documents are searched
         resources.withdraw_draft()
-    found = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
-    reranked = await search.reranked(question.text, found, search.depth)  # rerank, where a model is set for it
+    retrieved = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
+    reranked = await search.reranked(question.text, retrieved, search.depth)  # rerank, where a model is set for it
     result = await structured_search(resources, reranked.passages)  # filter → route → structurize → decompose
     answered = await written(resources, result)  # answer
     lesson = Lesson(question.text, answered, result.passages, result.filtered.entailed, result.subquestions)
@@ -78,8 +78,8 @@ async def mode_result(resources: Resources, mode: RegisteredMode) -> ModeResult:
         raise UsageError(
             f"This mode finds no passages to make a {structure} of.", "Leave the structure or the mode out."
         )
-    found = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
-    reranked = await resources.search.best(resources.question.text, found)
+    retrieved = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
+    reranked = await resources.search.best(resources.question.text, retrieved)
     return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
 
 

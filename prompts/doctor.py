@@ -53,15 +53,15 @@ async def _examined(models: Models, role: Role) -> Examined:
         assert client is not None  # noqa: S101 - only roles with a model are examined
         address = client.transport.address
         if role == "extract":
-            found = (await step.acall(**step.fixed, title="", passage=TEXT)).found
-            said, right = str(found), any("Korb" in entity.name for entity in found.entities)
+            extracted = (await step.acall(**step.fixed, title="", passage=TEXT)).found
+            answer_text, right = str(extracted), any("Korb" in entity.name for entity in extracted.entities)
         else:
             evidence = evidence_text([NumberedText(1, "Velin", TEXT)])
             asked = await step.acall(question=QUESTION, response=NOTHING, notes=NOTHING, evidence=evidence)
-            said, right = asked.written.answer, "1912" in asked.written.answer
+            answer_text, right = asked.written.answer, "1912" in asked.written.answer
         structured = client.transport.structured
         if not right:
-            problem = f"asked what {TEXT!r} says, it answered {said!r}"
+            problem = f"asked what {TEXT!r} says, it answered {answer_text!r}"
             advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")
     except EngineError as error:
         problem, advice = error.message, [error.remedy]

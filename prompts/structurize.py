@@ -170,9 +170,9 @@ def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     return [(row[0], row[1] if len(row) > 3 else "", row[-2], row[-1]) for row in rows]
 
 
-def built_of(structure: StructureName, document: str, title: str, found: Sequence[Evidence], about: str) -> Built:
+def built_of(structure: StructureName, document: str, title: str, made: Sequence[Evidence], about: str) -> Built:
     """Elements as they were made, each once, with how many are unverified."""
-    elements = list(dict.fromkeys(element for element in found if element.value.strip() or structure == "chunk"))
+    elements = list(dict.fromkeys(element for element in made if element.value.strip() or structure == "chunk"))
     if structure == "catalogue":
         elements = numbered(elements)
     summary = f"{len(elements)} elements" + (f" ({about})" if about else "")

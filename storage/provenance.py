@@ -118,8 +118,8 @@ class MetaStore(Store):
         counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
         # Side by side as columns they are joined, which takes six times as long.
         rows = self._db.rows(" UNION ALL ".join(f"SELECT '{table}', ({sql})" for table, sql in counted.items()))
-        found = {str(table): int(str(count)) for table, count in rows}
-        return {table: found[table] for table in counted}
+        counts = {str(table): int(str(count)) for table, count in rows}
+        return {table: counts[table] for table in counted}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():

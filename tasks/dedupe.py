@@ -76,9 +76,10 @@ def _graph(
 
 def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[Place, Went]:
     """Where each name went and all that was decided on it: what differs here is what changed."""
-    said = {group: repr(sorted(fields.items())) for group, fields in given.items()}
+    written = {group: repr(sorted(fields.items())) for group, fields in given.items()}
     return {
-        place: (group, resolved.reasons.get(place, "") + said.get(group, "")) for place, group in resolved.keys.items()
+        place: (group, resolved.reasons.get(place, "") + written.get(group, ""))
+        for place, group in resolved.keys.items()
     }
 
 

@@ -61,11 +61,11 @@ async def structurize(pool: Sequence[Evidence], question: str, builder: Structur
             left.append([piece for piece in pieces if piece.attribute != "step"])
     built |= await _by_model(left, question, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
-    found = tuple(element for document in ordered for element in document.elements)
+    made = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)
-    if not found:
+    if not made:
         return Structured("chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered)
-    return Structured(structure, found, descriptions, pool, ordered, by_model=not by_rules)
+    return Structured(structure, made, descriptions, pool, ordered, by_model=not by_rules)
 
 
 def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]) -> Built:

@@ -123,9 +123,9 @@ def _check_workspace(runtime: Runtime) -> Check:
     try:
         number = runtime.workspace.current()
         _try_writing(root)
-        found = runtime.workspace.examined()
-        problem = " ".join(one.message for one in found)
-        advice = " ".join(dict.fromkeys(one.remedy for one in found))
+        problems = runtime.workspace.examined()
+        problem = " ".join(fault.message for fault in problems)
+        advice = " ".join(dict.fromkeys(fault.remedy for fault in problems))
     except TrellisError as error:
         problem, advice = error.message, error.remedy
     except OSError as error:

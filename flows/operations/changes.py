@@ -100,14 +100,14 @@ def split(name: str, names: Sequence[str], documents: Sequence[str], staging: St
     """Make what some of its names, or some documents, say of a thing another thing."""
     thing = _find(name, staging)
     known, places = _names(thing, staging), _documents(thing, staging)
-    keys, parted = {name_key(word) for word in known}, {name_key(word) for word in names}
+    keys, split_off = {name_key(word) for word in known}, {name_key(word) for word in names}
     unknown = [("name", word, known) for word in names if name_key(word) not in keys]
     unknown += [("document", word, places) for word in documents if word not in places]
     for what, word, choices in unknown:
         raise UsageError(f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}.")
-    if not keys - parted or not {*places} - {*documents}:
+    if not keys - split_off or not {*places} - {*documents}:
         raise UsageError(f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it.")
-    subject = _subject(thing, staging, without=parted)
+    subject = _subject(thing, staging, without=split_off)
     return Edit(action="split", subject=subject, names=tuple(names), documents=tuple(documents))
 
 

@@ -159,7 +159,7 @@ class _Maker:
             if missing <= 0:
                 return
             wanted = missing + (max(2, missing // 4) if later else 0)  # some of them will be lost again
-            each, known = ceil(wanted / len(slots)), [one.question for one in self.questions[-SHOWN_KNOWN:]]
+            each, known = ceil(wanted / len(slots)), [question.question for question in self.questions[-SHOWN_KNOWN:]]
             lists = await gather_or_cancel(
                 asker.run(self.description, user, task, known, each) for user, task in slots[: ceil(wanted / each)]
             )

@@ -221,8 +221,8 @@ def _sorted(
 
 def _stated(group: Sequence[Mention] | Sequence[RelationMention], documents: Mapping[str, str]) -> tuple[str, ...]:
     """What is said of a thing or a relation, each wording once, in the order of the documents."""
-    said = (each for each in group if each.description)
-    ordered = sorted((documents[each.chunk], each.start, each.description) for each in said)
+    described = (each for each in group if each.description)
+    ordered = sorted((documents[each.chunk], each.start, each.description) for each in described)
     return tuple(dict.fromkeys(text for *_, text in ordered))
 
 
