@@ -24,7 +24,7 @@ from prompts.structurize import Structurize
 from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
 from storage.errors import UsageError
 from tasks.answer import AnswerContext
-from tasks.citations import Lazily, first_units, merged, openings, packed, pool_of
+from tasks.citations import LazySequence, first_units, merged, openings, packed, pool_of
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
 from tasks.memory import Lesson, check_trigger, remember
@@ -95,7 +95,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     chunks, planner = search.chunks(kept_passages), PlanTable(models)
-    pool = Lazily(lambda: pool_of(chunks))
+    pool = LazySequence(lambda: pool_of(chunks))
     core, tabular = core_content(openings(chunks)), is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))

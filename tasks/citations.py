@@ -168,7 +168,7 @@ _AFTER_STEP = re.compile(r"\n\s*\n|\n#")
 T = TypeVar("T")
 
 
-class Lazily(Sequence[T]):
+class LazySequence(Sequence[T]):
     """What is made when somebody first looks at it: most questions never look at every sentence of their passages."""
 
     def __init__(self, make: Callable[[], Iterable[T]]) -> None:

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from rapidfuzz import process
 
 from flows.index import derive
-from flows.indexing.batches import Work, extract_all
+from flows.indexing.batches import ExtractionWork, extract_all
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import author_of
 from flows.operations.index_run import remembered
@@ -253,7 +253,7 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
     author = author_of("extract", staging.meta, runtime)
     inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
     async with Runner(runtime) as runner:
-        failed = await extract_all(Work(todo, inputs, earlier=passages), staging, runtime, runner)
+        failed = await extract_all(ExtractionWork(todo, inputs, earlier=passages), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.put_dead_letters(failed)
 

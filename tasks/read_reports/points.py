@@ -41,7 +41,7 @@ class ReportTexts:
 
 
 @dataclass(frozen=True)
-class Library:
+class CitedDocuments:
     """The documents that findings point into, and their chunks in order."""
 
     documents: Mapping[str, Document]
@@ -56,7 +56,7 @@ class Library:
 
 
 def report_texts(
-    reports: Sequence[Report], library: Library, near: Mapping[str, float], *, quotes_only: bool
+    reports: Sequence[Report], library: CitedDocuments, near: Mapping[str, float], *, quotes_only: bool
 ) -> ReportTexts:
     """The reports with their findings as evidence; a finding whose document is not in the library is left out.
 

@@ -12,7 +12,7 @@ from storage.records import Chunk
 from tasks.citations import source_of
 from tasks.load.rows import opening_subject
 from tasks.retrieve.dual_levels import (
-    Levels,
+    DualLevelIndex,
     LevelScores,
     best_rows,
     graph_notes,
@@ -290,7 +290,7 @@ def high(*keys: str, documents: list[str] | None = None) -> LevelScores:
     return LEVELS.high(keys, LEVELS.near(text, {}, documents))
 
 
-def found_by_levels(level: LevelScores, levels: Levels = LEVELS) -> list[str]:
+def found_by_levels(level: LevelScores, levels: DualLevelIndex = LEVELS) -> list[str]:
     return [passage.document for passage in levels.best(level, 5)]
 
 
