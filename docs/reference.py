@@ -23,7 +23,7 @@ GROUPS = {
     ),
     "Token limits of prompts": (
         "answer_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens", "map_tokens",
-        "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "context_window",
+        "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "examples_tokens", "context_window",
     ),
     "Indexing": (
         "chunk_tokens", "chunk_overlap", "gleanings", "claims", "communities", "community_size", "community_drift",

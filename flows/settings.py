@@ -14,10 +14,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
 
-from prompts.engine.effort import LIMIT_NAMES, Effort, Policy
+from prompts.engine.effort import LIMIT_NAMES, USUAL_WINDOW, Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
 from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
 from prompts.engine.providers import Backend
+from prompts.engine.spending import window_of
 from prompts.tailoring import (
     UNTAILORED,
     EntityType,
@@ -243,9 +244,11 @@ class Settings(BaseModel):
     summary_tokens: int | None = Field(
         default=None, ge=200, description="The most that one description is written from."
     )
+    examples_tokens: int | None = Field(default=None, ge=200, description="Your own examples, sent with each passage.")
     context_window: int | None = Field(
         default=None, ge=2000,
-        description="Tokens that the models can read at once, where that is known: the limits grow and shrink with it.",
+        description="Tokens that the models can read at once: the limits grow and shrink with it. Where it is not set, "
+        "the known window of a provider's model shrinks them, and lets them grow at high effort.",
     )  # fmt: skip
     communities: str = Field(
         default="leiden",
@@ -316,8 +319,15 @@ class Settings(BaseModel):
 
     def policy(self, effort: Effort | None = None) -> Policy:
         """The effort of a question (None: the one that is set) and the token limits of its prompts."""
+        effort = effort or self.effort
         limits = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
-        return Policy.of(effort or self.effort, self.context_window, limits)
+        return Policy.of(effort, self.context_window or self._listed_window(effort), limits)
+
+    def _listed_window(self, effort: Effort) -> int | None:
+        """The smallest known context window of the models; what is larger is filled unasked at high effort alone."""
+        choices = [choice for choice in self.model_choices().values() if choice and choice.base_url is None]
+        windows = [window for choice in choices if (window := window_of(choice.name))]
+        return min(windows if effort == "high" else [*windows, USUAL_WINDOW], default=None)
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""
@@ -370,6 +380,10 @@ def load_settings(
         settings._compiled = read_programs(settings.programs or own)  # noqa: SLF001 -- its own, filled here alone
     if settings.chunk_overlap * 2 >= settings.chunk_tokens:
         raise SettingsError("chunk_overlap", settings.chunk_overlap, "less than half of chunk_tokens")
+    tokens, most = sum(example.tokens() for example in settings.tailoring.examples), settings.policy().limits.examples
+    if tokens > most:
+        expected = f"fewer or shorter ones of {most} tokens in all, or a larger {PREFIX}EXAMPLES_TOKENS"
+        raise SettingsError("tailoring.examples", f"{tokens} tokens", expected)
     return settings
 
 

@@ -27,8 +27,6 @@ DEFAULT_MEANINGS = {
 }
 OTHER_KIND = "thing"
 TABLE = "tailoring"
-# Examples are read again with every passage.
-MOST_EXAMPLE_TOKENS = 1200
 
 
 class Unfit(ValueError):
@@ -155,9 +153,6 @@ class Tailoring(_TailoringValue):
         for kind in (entity.kind for example in self.examples for entity in example.entities):
             if kind not in kinds:
                 raise Unfit(kind, f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types")
-        tokens = sum(example.tokens() for example in self.examples)
-        if tokens > MOST_EXAMPLE_TOKENS:
-            raise Unfit(f"{tokens} tokens", f"fewer or shorter examples: {MOST_EXAMPLE_TOKENS} tokens in all")
         return self
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]
 
 REBUILD = "`trellis clean --vectors` builds it anew from the database; nothing else is lost."
-FEW = 5_000  # windows of the documents asked for: the database compares as many in 10 ms, of 384 numbers each
+# Of some documents: the database compares as many windows in 10 ms, of 384 numbers each. More go through the index.
+FEW = 5_000
 
 _DECIMALS = 5  # beyond these, an index and the database differ
 _LONGEST_FILTER = 1_000  # documents; Chroma's own database refuses some tens of thousands
@@ -63,8 +64,8 @@ class IndexEntry(Record):
     metadata: dict[str, str | int | float | bool]
 
 
-class Hit(Record):
-    """A window that a search found."""
+class Hit(NamedTuple):
+    """A window that a search found. Plain: a question makes some hundreds of them."""
 
     window: str
     chunk: str
@@ -85,7 +86,8 @@ class WindowMatrix:
         least = np.partition(cosines, -count)[-count] if count < len(cosines) else -np.inf
         near = np.flatnonzero(cosines >= least)
         order = near[np.argsort(-cosines[near], kind="stable")][:count]
-        return [Hit(window=self.windows[n], chunk=self.chunks[n], cosine=float(cosines[n])) for n in order]
+        chosen = zip(order.tolist(), cosines[order].tolist(), strict=True)
+        return [Hit(self.windows[place], self.chunks[place], cosine) for place, cosine in chosen]
 
 
 class VectorIndex(Protocol):
@@ -208,7 +210,7 @@ class StoredVectors(Store):
             JOIN windows AS w ON v.model = w.model AND v.text_hash = w.text_hash
             WHERE {where} ORDER BY cosine DESC, w.id LIMIT {int(count)}
         """
-        return self._db.records(Hit, sql, [vector.astype(float).tolist(), *parameters])
+        return list(map(Hit._make, self._db.rows(sql, [vector.astype(float).tolist(), *parameters])))
 
     def matrix(self) -> WindowMatrix:
         """All windows with their vectors."""

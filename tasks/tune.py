@@ -6,15 +6,7 @@ What a model writes is looked up: an example's passage must stand in the sample,
 from collections import Counter
 from collections.abc import Sequence
 
-from prompts.tailoring import (
-    MOST_EXAMPLE_TOKENS,
-    EntityType,
-    Example,
-    ExampleEntity,
-    ExampleRelation,
-    Tailoring,
-    Unfit,
-)
+from prompts.tailoring import EntityType, Example, ExampleEntity, ExampleRelation, Tailoring, Unfit
 from prompts.tune import ExampleShown, Sampled, Tune, Tuned
 from storage.records import Chunk, Document, Record, content_id
 from tasks.step import PATIENT, step
@@ -58,8 +50,8 @@ def _lot(seed: int, name: str) -> str:
     return content_id("lot", str(seed), name)
 
 
-def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> FittedTailoring:
-    """What may be used of the findings, and what may not, in words."""
+def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> FittedTailoring:
+    """What may be used of the findings, examples of at most so many tokens in all, and what may not, in words."""
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
     for entity_type in tuned.entity_types:
@@ -70,7 +62,7 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> FittedTailoring:
         except ValueError:  # pydantic's, with our Unfit inside
             left_out.append(f"the kind {entity_type.name!r}: a name has no ':' and no ';'")
     examples: list[Example] = []
-    room = MOST_EXAMPLE_TOKENS
+    room = most
     for number, shown in enumerate(tuned.examples, 1):
         try:
             example = _example(shown, types, passages)
@@ -78,7 +70,7 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled]) -> FittedTailoring:
             left_out.append(f"example {number}: {problem.expected}")
             continue
         if example.tokens() > room:
-            left_out.append(f"example {number}: all together may have {MOST_EXAMPLE_TOKENS} tokens")
+            left_out.append(f"example {number}: all together may have {most} tokens")
             continue
         examples.append(example)
         room -= example.tokens()
@@ -112,4 +104,4 @@ def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequen
 @step("tune", PATIENT, asks_model=True)
 async def tune(passages: Sequence[Sampled], tuner: Tune) -> FittedTailoring:
     """What fits the prompts to the passages' domain. EngineError where the model gives no usable answer."""
-    return to_tailoring(await tuner.run(passages), passages)
+    return to_tailoring(await tuner.run(passages), passages, tuner.policy.limits.examples)

@@ -83,6 +83,25 @@ def test_every_token_limit_grows_and_shrinks_with_the_context_window(effort: Eff
         assert limits(context_window=4_000, **{f"{name}_tokens": 5_000})[name] == 5_000
 
 
+@pytest.mark.parametrize(
+    ("model", "effort", "times"),
+    [
+        ("openai/gpt-4.1", "medium", 1), ("openai/gpt-4.1", "high", 4), ("openai/no-such-model", "high", 1),
+        ("anthropic/claude-sonnet-4-5", "high", 200 / 128),
+    ],
+)  # fmt: skip
+def test_the_known_window_of_a_model_is_filled_at_high_effort_alone(model: str, effort: Effort, times: float) -> None:
+    usual = load_settings({"effort": effort}, {}).policy().limits
+    found = load_settings({"effort": effort, "lm": model}, {}).policy().limits
+    assert found.answer == int(usual.answer * times)
+
+
+def test_a_small_window_that_is_known_shrinks_the_limits() -> None:
+    assert load_settings({"lm": "openai/gpt-4"}, {}).policy().limits.answer == int(0.4 * 8192)
+    own = {"lm": "openai/gpt-4", "lm_base_url": "http://127.0.0.1:1/v1"}
+    assert load_settings(own, {}).policy().limits.answer == 6_000, "who serves it may call it as they like"
+
+
 def test_small_chunks_need_no_overlap_of_their_own(tmp_path: Path) -> None:
     settings = load_settings({"chunk_tokens": 60}, settings_file(tmp_path, ""))
     assert settings.chunk_overlap == 10

@@ -22,7 +22,7 @@ from prompts.extract import Extract, Glean
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
 from prompts.tailored_step import TailoredStep
-from prompts.tailoring import MOST_EXAMPLE_TOKENS, UNTAILORED, Example, Tailoring, from_toml, to_toml
+from prompts.tailoring import UNTAILORED, Example, Tailoring, from_toml, to_toml
 from prompts.tune import Sampled, Tuned
 from storage.errors import SettingsError, SourceNotFound, UsageError
 from storage.records import Chunk
@@ -135,7 +135,6 @@ def test_whatever_is_said_survives_a_file(text: str, language: str, name: str, k
             'relations = [{ source = "P", target = "Q", predicate = "p", description = "" }]',
             "'Q'.*ends",
         ),
-        (f'[[tailoring.examples]]\npassage = "{"word " * 5000}"\nentities = []', f"tokens.*{MOST_EXAMPLE_TOKENS}"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_its_remedy_wherever_it_stands(tmp_path: Path, text: str, said: str) -> None:
@@ -146,6 +145,14 @@ def test_a_wrong_value_is_named_with_its_remedy_wherever_it_stands(tmp_path: Pat
     config.rename(tmp_path / TAILORING_FILE)
     with pytest.raises(SettingsError, match=rf"{TAILORING_FILE}: .*{said.removeprefix('tailoring.')}"):
         load_settings({"workspace": tmp_path}, {})
+
+
+@pytest.mark.parametrize("more", [{"effort": "high"}, {"examples_tokens": 2000}, {"context_window": 512_000}])
+def test_longer_examples_are_taken_where_the_limit_is_higher(tmp_path: Path, more: dict[str, object]) -> None:
+    examples = {"examples": [{"passage": "word " * 1500, "entities": []}]}
+    with pytest.raises(SettingsError, match=r"tailoring\.examples .*1200.*EXAMPLES_TOKENS"):
+        load_settings({"workspace": tmp_path, "tailoring": examples}, {})
+    assert load_settings({"workspace": tmp_path, "tailoring": examples, **more}, {}).tailoring.examples
 
 
 @pytest.mark.parametrize("text", ["[tailoring", "[models]\nlm = 'x'", 'tailoring = "x"'])
@@ -298,7 +305,7 @@ def test_an_example_keeps_what_stands_in_the_sample() -> None:
     relation = {"source": "Tomas Reyd", "target": "Orla Bridge", "predicate": "built"}
     lost = {**relation, "target": "Elsewhere"}
     made = example("The Orla Bridge\nwas built by Tomas Reyd in 1931.", "Tomas Reyd", "Elsewhere", "Orla Bridge")
-    fitted = to_tailoring(found(examples=[{**made, "relations": [relation, lost]}]), PASSAGES)
+    fitted = to_tailoring(found(examples=[{**made, "relations": [relation, lost]}]), PASSAGES, 1200)
     (kept,) = fitted.tailoring.examples
     assert (kept.title, [one.name for one in kept.entities]) == ("Bridge", ["Tomas Reyd", "Orla Bridge"])
     assert [(one.source, one.target) for one in kept.relations] == [("Tomas Reyd", "Orla Bridge")]
@@ -317,17 +324,17 @@ def test_an_example_keeps_what_stands_in_the_sample() -> None:
     ],
 )
 def test_what_was_made_up_is_left_out_and_told(shown: dict[str, object], said: str) -> None:
-    fitted = to_tailoring(found(examples=[shown]), PASSAGES)
+    fitted = to_tailoring(found(examples=[shown]), PASSAGES, 1200)
     assert fitted.tailoring.examples == ()
     assert len(fitted.left_out) == 1
     assert said in fitted.left_out[0]
 
 
 def test_examples_keep_to_their_room_and_kinds_to_their_form() -> None:
-    long = Sampled(title="", text="Tomas Reyd came. " + "word " * 4 * MOST_EXAMPLE_TOKENS)
+    long = Sampled(title="", text="Tomas Reyd came. " + "word " * 4 * 1200)
     shown = [example(long.text, "Tomas Reyd"), example("Tomas Reyd came.", "Tomas Reyd")]
     kinds = [{"name": "person"}, {"name": "Person"}, {"name": "a;b"}]
-    fitted = to_tailoring(found(entity_types=kinds, examples=shown), [long])
+    fitted = to_tailoring(found(entity_types=kinds, examples=shown), [long], 1200)
     assert [one.passage for one in fitted.tailoring.examples] == ["Tomas Reyd came."]
     assert [one.name for one in fitted.tailoring.entity_types] == ["person"]
     assert len(fitted.left_out) == 2

@@ -28,6 +28,7 @@ class TokenLimits:
     reduce step reads. `rate`: lists that a step chooses from or looks up in, in one call: openings of reports, titles,
     relations of a graph, what is said of names, earlier turns of a conversation. `report`: what a community's
     report is written from. `summary`: statements that an entity's or a relation's description is written from.
+    `examples`: a user's own examples, which are read again with every passage.
     """
 
     answer: int
@@ -40,6 +41,7 @@ class TokenLimits:
     rate: int
     report: int
     summary: int
+    examples: int
 
     def within(self, window: int | None) -> "TokenLimits":
         """Grown or shrunk with a model's context window (tokens); unchanged where that is unknown."""
@@ -55,9 +57,9 @@ class TokenLimits:
 
 
 LIMITS: dict[Effort, TokenLimits] = {
-    "low": TokenLimits(3_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000, 3_000, 3_000),
-    "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000),
-    "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000),
+    "low": TokenLimits(3_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000, 3_000, 3_000, 1_200),
+    "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000, 1_200),
+    "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000, 4_000),
 }
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 

@@ -14,12 +14,13 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
 
@@ -40,24 +41,36 @@ class Price:
 
 
 @cache
-def _prices() -> dict[str, Price]:
+def _rows() -> dict[str, Mapping[str, Any]]:
     """LiteLLM's list by `provider/model`; its file is read, for importing LiteLLM takes two seconds."""
     spec = find_spec("litellm")
     folder = next(iter((spec and spec.submodule_search_locations) or ("",)))
     file = Path(folder, "model_prices_and_context_window_backup.json")
     rows = json.loads(file.read_bytes()) if file.is_file() else {}  # without it no price is known, and none told
     return {
-        f"{row['litellm_provider']}/{name.removeprefix(row['litellm_provider'] + '/')}": Price(
-            round(row["input_cost_per_token"] * 1e6, 6), round(row.get("output_cost_per_token", 0) * 1e6, 6)
-        )
+        f"{row['litellm_provider']}/{name.removeprefix(row['litellm_provider'] + '/')}": row
         for name, row in rows.items()
-        if row.get("input_cost_per_token")  # what costs nothing is served by its user
+        if "litellm_provider" in row
     }
 
 
+def _row(model: str) -> Mapping[str, Any]:
+    """Of `provider/model`, with or without the date of its release at the end; empty where it is unknown."""
+    return _rows().get(model) or _rows().get(_RELEASED.sub("", model), {})
+
+
 def price_of(model: str) -> Price | None:
-    """The price of `provider/model`, with or without the date of its release at the end; None where it is unknown."""
-    return _prices().get(model) or _prices().get(_RELEASED.sub("", model))
+    """The price of `provider/model`; None where it is unknown, as of what costs nothing: that is served by its user."""
+    row = _row(model)
+    if not row.get("input_cost_per_token"):
+        return None
+    return Price(round(row["input_cost_per_token"] * 1e6, 6), round(row.get("output_cost_per_token", 0) * 1e6, 6))
+
+
+def window_of(model: str) -> int | None:
+    """The context window of `provider/model` in tokens; None where it is unknown."""
+    window = _row(model).get("max_input_tokens")
+    return window if isinstance(window, int) else None
 
 
 @dataclass(slots=True)
