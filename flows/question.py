@@ -237,7 +237,7 @@ class PassageSearch:
             return passages
         documents, chunks = await read_pages(self.pages, queries)
         self.outside.add(documents, chunks)
-        return interleaved(passages, best_parts(chunks, queries))
+        return interleaved(passages, best_parts(chunks, queries, len(passages) or self.depth))
 
     def cosines(self, text: str) -> Mapping[str, float]:
         """The chunks nearest to a text; none where the embedder cannot read it."""

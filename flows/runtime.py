@@ -175,6 +175,7 @@ def open_models(settings: Settings, caches: WorkspaceDatabase, limits: Path, rea
     return Models(
         settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers, rate_limiter_of=limiter,
         gate=prefect_gate(settings.prefect_limit), instructions=settings.instructions, programs=settings.compiled,
+        policy=settings.policy(),
     )  # fmt: skip
 
 

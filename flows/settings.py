@@ -429,9 +429,9 @@ def read_programs(folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _check_steps(instructions: Mapping[str, str]) -> None:
-    from prompts.registry import steps  # loads all prompts: only whoever replaces one waits for that
+    from prompts.registry import instruction_names  # loads all prompts: only whoever replaces one waits for that
 
-    known = steps()
+    known = instruction_names()
     for name in instructions:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked
+from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
 
 MAX_PARTS = 8
@@ -32,7 +32,7 @@ class Parts(BaseModel):
     """Sub-questions in the order in which they must be answered; `{n}` stands for the answer of the n-th."""
 
     reasoning: str = Field(default="", description="What must be found out, and what depends on what.")
-    questions: list[str] = Field(min_length=1, max_length=MAX_PARTS)
+    questions: list[str] = Field(min_length=1, max_length=MAX_PARTS, description=f"At most {MAX_PARTS}, in order.")
 
 
 class DecomposeQuestion(Signature, prompt="decompose"):  # noqa: D101 -- its prompt tells
@@ -52,7 +52,8 @@ class Decompose(Step):
         """`plain`: whether the question asks one short thing of one named thing."""
         if self.is_offline or (plain and self.spares(PLAIN)) or (self.policy.effort == "low" and self.spares(LOW)):
             return [question]
-        parts: Parts = (await self.acall(question=question, knowledge=list(knowledge))).parts
+        shown = first_fitting(knowledge, rough_tokens, self.policy.limits.rate)
+        parts: Parts = (await self.acall(question=question, knowledge=shown)).parts
         questions = [" ".join(part.split()) for part in parts.questions if part.strip()]
         return questions or [question]
 

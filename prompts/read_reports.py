@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked
+from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
@@ -130,7 +130,7 @@ class Explore(Step):
         """Points as the model wrote them; follow-ups are bounded, the best first."""
         if self.is_offline:
             return explore_by_rules(texts, topic)
-        shown = [text.written() for text in texts]
+        shown = first_fitting((text.written() for text in texts), rough_tokens, self.policy.limits.map)
         explored: Explored = (
             await self.acall(question=topic.relevance.question.text, focus=focus, reports=shown)
         ).explored

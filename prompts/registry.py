@@ -12,6 +12,7 @@ from prompts.engine.models import Models, Program
 from prompts.engine.step import Step
 from prompts.offline.route import classifier_of
 from prompts.route import LINEAR, Route
+from prompts.structures import StructureName
 from prompts.structurize import Structurize
 
 # Rooms without steps.
@@ -39,8 +40,19 @@ def build(step: type[Step], **settings: object) -> Step:
     return factory(**{name: value for name, value in settings.items() if name in parameters})
 
 
+_STRUCTURES: Mapping[str, StructureName] = {f"{Structurize.step}_{form}": form for form in Structurize.forms}
+
+
+def instruction_names() -> list[str]:
+    """What files with a user's own instructions may be called: the steps, and the forms of one that has several."""
+    return sorted([*steps(), *_STRUCTURES])
+
+
 def forms(name: str, models: Models, **settings: object) -> list[Step]:
-    """The step with these settings, once for each form of what goes in and comes out of it."""
+    """The step with these settings, once for each form of what goes in and comes out of it; of a name of one form that
+    alone."""
+    if name in _STRUCTURES:
+        return [Structurize(models, _STRUCTURES[name])]
     if name == Structurize.step:
         return [Structurize(models, form) for form in Structurize.forms]
     return [build(kind, models=models, **settings) for kind in steps()[name]]

@@ -17,7 +17,7 @@ __all__ = [
     "Resolve", "ResolveNames", "decide",
 ]  # fmt: skip
 
-PAIRS_IN_ONE_CALL = 30
+PAIRS_IN_ONE_CALL = 20
 MOST_SAID, MOST_SHARED = 2, 5
 
 
@@ -78,5 +78,5 @@ def _shown(number: int, pair: Pair, most: int) -> str:
 
 
 def _side(mention: NameInContext, most: int) -> str:
-    statements = " ".join(first_tokens(text, most) for text in mention.said[:MOST_SAID])
+    statements = first_tokens(" ".join(mention.said), most)
     return f"{mention.name} ({mention.kind}): {statements}" if statements else f"{mention.name} ({mention.kind})"

@@ -140,6 +140,11 @@ class Structurize(Step):
         super().__init__(models)
         self.structure, self.__dict__["task"] = structure, self.forms.get(structure, BuildTable)  # of this one instance
 
+    @property
+    def instruction_names(self) -> tuple[str, ...]:
+        """Each structure may have one of its own."""
+        return f"{self.step}_{self.structure}", self.step
+
     async def run(self, evidence: Sequence[Evidence], question: str) -> list[BuiltStructure]:
         """What a model makes of the sentences, one `BuiltStructure` a document, in the order of the evidence.
 

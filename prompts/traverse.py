@@ -51,7 +51,7 @@ class PlanStep(BaseModel):
         min_length=1, description="Names, {1} for what step 1 found, * for everything (with hops to rank or count by)."
     )
     targets: tuple[str, ...] = ()
-    hops: tuple[Hop, ...] = Field(default=(), max_length=MAX_HOPS)
+    hops: tuple[Hop, ...] = Field(default=(), max_length=MAX_HOPS, description=f"At most {MAX_HOPS}, in order.")
 
 
 class TraversalPlan(BaseModel):
@@ -72,7 +72,9 @@ class PlannedQuestion(BaseModel):
     )
     type: QuestionType = Field(description="What the question leaves open.")
     steps: tuple[PlanStep, ...] = Field(
-        min_length=1, max_length=MAX_STEPS, description="In order; the last one's result is the answer."
+        min_length=1,
+        max_length=MAX_STEPS,
+        description=f"At most {MAX_STEPS}, in order; the last one's result is the answer.",
     )
 
 

@@ -235,6 +235,12 @@ class Answer(Record):
     generation: int
     grounding: tuple[Grounding, ...] = ()
 
+    @property
+    def is_uncompared(self) -> bool:
+        """Whether it is ungrounded only because words tell nothing of it: it cites sources in another language."""
+        cites = self.fallback == "ungrounded" and bool(self.citations)
+        return cites and all(row.supported is None for row in self.grounding)
+
 
 class Retrieval(Record):
     """Ranked passages without an answer."""

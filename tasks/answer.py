@@ -25,7 +25,7 @@ Documents = Callable[[Sequence[str]], Mapping[str, DocumentText]]
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
-_MARKER = re.compile(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|【({_NUMBERS})】)")
+_MARKER = re.compile(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 MOST_OF_A_RANGE = 20  # numbers after the first, of [2-99]
 # Where a statement begins: at a line, after a sentence, at a table's cell.

@@ -185,10 +185,9 @@ class _Answer(NamedTuple):
     offered: tuple[str, ...]
     listed: int
 
-    @property
-    def foreign(self) -> bool:
-        """Whether the answer is in another language than all of the evidence: then words need not agree."""
-        own, shown = _read(self.claims).languages, _read_all(self.offered).languages
+    def foreign(self, evidence: _Reading) -> bool:
+        """Whether the answer is in another language than the evidence of a claim: then words need not agree."""
+        own, shown = _read(self.claims).languages, evidence.languages
         return "none" not in own | shown and not own & shown
 
     def strange_name(self, claim: str) -> bool:
@@ -210,10 +209,13 @@ class _Answer(NamedTuple):
         strange = [figure for figure in figures_in(claim) if not figure.stands_in(values)]
         if not strange:
             return False
-        # Operands: those of the sentence of each passage that is nearest to the claim.
+        # Operands: figures of the question, those of the claim that stand there, and those of the sentence of each
+        # passage that is nearest to the claim.
         wanted = _read(f"{claim} {self.question}").terms
         nearest = [max(part, key=lambda row: len(row[0] & wanted)) for text in evidence if (part := _computable(text))]
-        pool = list(dict.fromkeys(number for _, numbers in nearest for number in numbers))[:_OPERANDS]
+        found = (number for _, numbers in nearest for number in numbers)
+        named = [*numbers_in(self.question), *(number for number in numbers_in(claim) if number in values)]
+        pool = list(dict.fromkeys([*named, *found]))[:_OPERANDS]
         results = [*map(float, range(self.listed + 1)), sum(pool)]
         for a, b in permutations(pool, 2):
             results += (a + b, a - b, a * b, *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()))
@@ -223,16 +225,17 @@ class _Answer(NamedTuple):
         """The flag and its score."""
         evidence = _read_all(cited or self.offered)
         share, missing = _coverage(claim, evidence)
-        score = weighed(share, len(cited))
-        if self.strange_figure(claim, cited or self.offered) or (not self.foreign and self.strange_name(claim)):
+        score, foreign = weighed(share, len(cited)), self.foreign(evidence)
+        names_agree = not self.foreign(_read_all(self.offered))
+        if self.strange_figure(claim, cited or self.offered) or (names_agree and self.strange_name(claim)):
             return False, score * _AGAINST
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked
             return (True if cited and _coverage(self.question, evidence)[0] >= _SUPPORTED else None), score
-        if cited and (score >= _SUPPORTED or (missing < _TELLING and not self.foreign)):
+        if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
             return True, score
         if not cited and any(_coverage(claim, _read(text))[0] >= _NEARLY_ALL for text in self.offered):
             return True, score
-        return (None if self.foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
+        return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
 
 
 def weighed(score: float, sources: int) -> float:

@@ -55,11 +55,7 @@ def name_of(step: Step) -> str:
     return task.__name__
 
 
-# Whose answers make no index and no answer to a user: they judge, or invent what is trained on.
-OF_EVALUATION = {"judge", "synthesize"}
-
-
-@pytest.mark.parametrize("step", [step for step in BUILT if step.role not in OF_EVALUATION], ids=name_of)
+@pytest.mark.parametrize("step", BUILT, ids=name_of)
 def test_a_prompt_has_an_example_in_english_and_one_in_chinese(step: Step) -> None:
     told = step.module.messages(SHOWN[name_of(step)])[0].content
     assert re.search(r"Example|Two findings as they should be", told)

@@ -212,9 +212,23 @@ def test_a_translation_and_talk_about_the_answer_are_never_called_unsupported(te
     assert False not in flags(f"The ferry ran from 1901 until 1954 [2].\n\n{text}")
 
 
+def test_what_is_translated_from_one_passage_beside_others_of_its_language_is_not_called_unsupported() -> None:
+    shown = (BRIDGE, LONG)
+    assert flags("这座大桥由米拉·托兰设计，她在那里住了很久[1]。", shown=shown) == [None]
+    assert flags("这座桥在1803年被漆成绿色[1]。", shown=shown) == [False]
+
+
 def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
     assert flags("Die Brücke wurde im Jahr 1803 grün gestrichen [1].") == [False]
     assert flags("这座桥在1803年被漆成绿色[1]。") == [False]
+
+
+@pytest.mark.parametrize(("years", "supported"), [(77, True), (91, False)])
+def test_what_is_computed_with_a_figure_of_the_question_is_supported(years: int, supported: bool) -> None:
+    told = f"The Orla Bridge opened in 1954, so in 2031 it is {years} years old [1]."
+    assert flags(told, "How old is the Orla Bridge in 2031?") == [supported]
+    told = f"长江口大桥于1954年建成通车，到2031年已有{years}年[1]。"
+    assert flags(told, "长江口大桥到2031年通车多少年？", (LONG,)) == [supported]
 
 
 def test_yes_states_what_was_asked() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.engine.effort import Effort
 from prompts.engine.models import ModelChoice
@@ -81,6 +82,13 @@ def test_every_token_limit_grows_and_shrinks_with_the_context_window(effort: Eff
     assert max(small.values()) <= 1_600
     for name in usual:
         assert limits(context_window=4_000, **{f"{name}_tokens": 5_000})[name] == 5_000
+
+
+def test_steps_of_an_index_run_keep_to_the_limits_that_are_set(tmp_path: Path) -> None:
+    settings = load_settings({"workspace": tmp_path, "effort": "high", "rate_tokens": 777}, {})
+    makers = open_runtime(settings).makers
+    assert {step.policy.limits.rate for step in makers.values()} == {777}
+    assert makers["resolve"].policy == settings.policy()
 
 
 @pytest.mark.parametrize(

@@ -254,8 +254,8 @@ def docs(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "docs.jsonl", SAMPLE)
 
 
-async def tuned(place: Place, source: Path, seed: int = 0, force: bool = False) -> TuneReport:
-    runtime = place.runtime()
+async def tuned(place: Place, source: Path, seed: int = 0, force: bool = False, **settings: object) -> TuneReport:
+    runtime = place.runtime(**settings)
     try:
         return await tune_workspace([source], TuneOptions(seed=seed, force=force), runtime)
     finally:
@@ -370,6 +370,13 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(place: Place, docs: Pat
     assert "who does something" in path.read_text(encoding="utf-8")
     asyncio.run(tuned(place, docs, force=True))
     assert "who acts" in path.read_text(encoding="utf-8")
+
+
+async def test_the_sample_is_as_large_as_the_settings_say(place: Place, tmp_path: Path) -> None:
+    rows = [{**row, "id": f"{number}-{row['id']}"} for number in range(40) for row in SAMPLE]
+    docs = write_rows(tmp_path / "many.jsonl", rows)
+    small, usual = [(await tuned(place, docs, force=True, answer_tokens=most)).tokens for most in (200, None)]
+    assert small <= 200 < usual <= 6_000
 
 
 async def test_without_a_model_nothing_is_fitted(docs: Path, tmp_path: Path) -> None:

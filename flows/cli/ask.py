@@ -34,6 +34,7 @@ EXCERPTS = FALLBACKS | {
     "partial": "the excerpts that come nearest",
     "abstained": "the documents do not speak of this",
 }
+UNCOMPARED = "cites the sources above; whether they support it cannot be told by words (another language?)"
 MOST_FLAGGED = 3
 
 
@@ -119,6 +120,7 @@ def show_answer(
     screen.rows([_open_question(ambiguity) for ambiguity in trace.ambiguity], None, indent=0, style="yellow")
     screen.line()
     supported = (EXCERPTS if trace.answered_by == "excerpts" else FALLBACKS)[answer.fallback]
+    supported = UNCOMPARED if answer.is_uncompared else supported
     screen.line(
         f"{supported} · mode {trace.mode} · structure {trace.structure or trace.route.type} "
         f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",

@@ -239,7 +239,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "tune", "index:tune", "fit the prompts to a domain, from a sample of its documents",
         "trellis tune docs/\ntrellis index docs/       uses what was found",
         sources,
-        number("--tokens", "how much is read as a sample (default 6000)", default=6000),
+        number("--tokens", "how much is read as a sample (default: as much as an answer reads, TRELLIS_ANSWER_TOKENS)"),
         number("--seed", "another number, another sample", least=0, default=0),
         flag("--force", "also in place of a file that is there"),
     )  # fmt: skip

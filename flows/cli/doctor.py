@@ -22,7 +22,7 @@ from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE
 from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
-from prompts.registry import forms, steps
+from prompts.registry import forms, instruction_names, steps
 from storage.database import SCHEMA_VERSION
 from storage.errors import TrellisError, UsageError
 from storage.records import Record
@@ -206,20 +206,23 @@ def _show_check(ok: bool, seen: Sequence[str], problem: str, advice: Sequence[st
 def prompt(options: Namespace, screen: Screen) -> None:
     """Print the prompt of a step, or the names of all steps."""
     runtime = open_runtime(load_settings({"workspace": options.workspace}))
-    known = steps()
+    known = instruction_names()
     if options.step is not None and options.step not in known:
         near = difflib.get_close_matches(options.step, known, n=3)
         meant = f"Nearest: {', '.join(near)}. " if near else ""
         raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
-    chosen = [built(name, runtime)[0] for name in known] if options.step is None else built(options.step, runtime)
+    chosen = [built(name, runtime)[0] for name in steps()] if options.step is None else built(options.step, runtime)
     lines = [f"--- {message.role}\n{message.content}" for step in chosen for message in step.module.prompt]
     if options.step is None:
         own = runtime.models.instructions
         lines = [
             f"{step.step:12} role {step.role} ({runtime.models.name(step.role)})"
-            f"{', your instruction' if step.step in own else ''}"
+            f"{', your instruction' if own.keys() & set(step.instruction_names) else ''}"
             for step in chosen
         ]
+    elif options.own and len(chosen) > 1:
+        each = ", ".join(step.instruction_names[0] for step in chosen)
+        raise UsageError(f"The step {options.step} has an instruction for each of its forms.", f"Name one: {each}.")
     elif options.own:
         lines = [unwrapped(str(chosen[0].module.signature.instructions))]
     views = list(map(_prompt_view, chosen))
@@ -234,7 +237,8 @@ def _prompt_view(step: Step) -> dict[str, object]:
     """
     return {
         "step": step.step, "signature": step.task.__name__, "role": step.role, "model": step.models.name(step.role),
-        "replaced": step.step in step.models.instructions, "hash": step.module.prompt_hash,
+        "replaced": not step.models.instructions.keys().isdisjoint(step.instruction_names),
+        "hash": step.module.prompt_hash,
         "instruction": unwrapped(str(step.module.signature.instructions)),
         "messages": [{"role": message.role, "content": message.content} for message in step.module.prompt],
     }  # fmt: skip

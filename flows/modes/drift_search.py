@@ -3,6 +3,7 @@
 primer over the reports that fit best ─ follow-ups by local search, best first ─ one answer
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from flows.modes.global_search import near_to, reports_read, result_of, selected_for, texts_to_read
@@ -10,12 +11,14 @@ from flows.modes.registry import mode
 from flows.question import ModeResult, PassageSearch, Question, depth
 from flows.session import ReportReader
 from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.effort import Effort
 from prompts.engine.models import Models
 from prompts.read_reports import Explore, Offered, Rate
 from prompts.text.relevance import CollectionTopic
 from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, helpful_points, text_of, with_sentences
 
-PRIMER_REPORTS = 5
+# How many of the best reports the first step reads, as far as one prompt holds them.
+PRIMER_REPORTS: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 20}
 
 
 @mode("drift")
@@ -23,7 +26,7 @@ async def drift_search(question: Question, search: PassageSearch, reports: Repor
     """Points of the best reports, then of what they lead to; the same question gives the same way."""
     near = near_to(question, search)
     selected = await selected_for(question, near, reports, Rate(models))
-    selected = replace(selected, reports=selected.reports[:PRIMER_REPORTS])
+    selected = replace(selected, reports=selected.reports[: PRIMER_REPORTS[models.policy.effort]])
     texts = texts_to_read(question, selected.reports, near, reports)
     explorer = Explore(models)
     points, follow_ups = await explore(question.text, list(texts.offered.items()), near.topic, explorer)

@@ -46,10 +46,10 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
         walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
         end = outcomes[-1]
         if isinstance(end, StepResult):
-            notes = [
-                Note("Found by the walk", walked.text),
-                *in_formats(end.chains, stated, models.policy.limits.structure),
-            ]
+            most = models.policy.limits.structure
+            # All that was found, where the walk's own answer names a few.
+            found = ", ".join(first_fitting(walked.values, rough_tokens, most))
+            notes = [Note("Found by the walk", found or walked.text), *in_formats(end.chains, stated, most)]
     pool = stated.pool()
     sources = [piece_source(piece) for piece in pool]
     return ModeResult(

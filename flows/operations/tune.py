@@ -27,9 +27,10 @@ _HEAD = "# Found by `trellis tune`. Change it as you like: it is only replaced w
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """How many tokens are read, which sample, and whether a file that is there may be replaced."""
+    """How many tokens are read (None: as many as an answer reads), which sample, and whether a file that is there may
+    be replaced."""
 
-    tokens: int = 6000
+    tokens: int | None = None
     seed: int = 0
     force: bool = False
 
@@ -75,7 +76,7 @@ async def _sample(sources: Sequence[str | Path], options: TuneOptions, runtime: 
     settings = runtime.settings
     documents = some_documents(compose(loaded.parts), MOST_DOCUMENTS, options.seed)
     chunks = await chunk(documents, settings.chunk_tokens, settings.chunk_overlap)
-    chosen = some_passages(chunks, options.tokens, options.seed)
+    chosen = some_passages(chunks, options.tokens or settings.policy().limits.answer, options.seed)
     if not chosen:
         raise UsageError(
             f"There is no text to learn from in {', '.join(map(str, sources))}.", "Name sources that hold documents."

@@ -221,7 +221,9 @@ def answer_in_words(answer: Answer) -> str:
     ends = {
         "none": f"Answered from {sources}",
         "partial": f"Answered in part, from {sources}",
-        "ungrounded": "Answered by the model alone: no document supports it",
+        "ungrounded": f"Answered with citations of {sources}, which words cannot be compared with"
+        if answer.is_uncompared
+        else "Answered by the model alone: no document supports it",
         "abstained": "Not answered: the documents do not say",
     }
     return f"{ends[answer.fallback]} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."

@@ -120,9 +120,15 @@ class Step:
         oversight, which the model is told once and may then repeat. By default there is nothing to say."""
 
     @property
+    def instruction_names(self) -> tuple[str, ...]:
+        """What a user's own instruction for this step may be called, the most special name first."""
+        return (self.step,)
+
+    @property
     def instruction(self) -> str:
         """What the model is told to do: a user's own instruction, or the signature's."""
-        return neutralise(self.models.instructions.get(self.step, "").strip()) or str(self.task.__doc__)
+        own = (self.models.instructions.get(name, "").strip() for name in self.instruction_names)
+        return neutralise(next(filter(None, own), "")) or str(self.task.__doc__)
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, object]]:

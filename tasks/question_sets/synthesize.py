@@ -15,6 +15,7 @@ from math import ceil
 
 import numpy as np
 
+from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.models import Models
 from prompts.synthesize import (
     KINDS,
@@ -43,8 +44,8 @@ USERS, TASKS, QUESTIONS = 5, 5, 125
 # How often what was lost to duplicates and checks is made up for.
 ROUNDS = 6
 ALIKE = 0.8  # of all content words of two questions: with so many in common they are one
-SHOWN_TITLES, SHOWN_SAMPLES, SAMPLE_CHARACTERS = 60, 12, 600
-SHOWN_KNOWN, CHECK_PASSAGES = 60, 6
+SAMPLES = 12  # passages whose beginnings share the tokens of a part's evidence
+COMPARED = 600  # characters of a passage by which one like it is searched for
 DRAWN = 1_500  # passages that are looked at for pairs
 SHARED_BY = 6  # a name in more passages ties nothing together
 CLOZE_WORDS = range(6, 45)
@@ -109,6 +110,7 @@ class _Maker:
         self.lexicon = lexicon_of(self.chunks)
         self.alone = len({chunk.document for chunk in self.chunks}) == 1
         self.words: list[frozenset[str]] = []
+        self.limits = self.models.policy.limits
 
     def made(self) -> MadeQuestions:
         return MadeQuestions(
@@ -145,8 +147,9 @@ class _Maker:
         if self.description:
             return
         firsts = {chunk.document: chunk for chunk in reversed(self.chunks)}.values()
-        titles = list(dict.fromkeys(chunk.title for chunk in firsts))[:SHOWN_TITLES]
-        samples = [f"{chunk.title}: {chunk.text[:SAMPLE_CHARACTERS]}" for chunk in self.chunks[:SHOWN_SAMPLES]]
+        titles = first_fitting(dict.fromkeys(chunk.title for chunk in firsts), rough_tokens, self.limits.rate)
+        each = self.limits.part // SAMPLES
+        samples = [first_tokens(f"{chunk.title}: {chunk.text}", each) for chunk in self.chunks[:SAMPLES]]
         self.description = await DescribeCollection(self.models).run(titles, samples)
 
     async def about_whole(self, number: int) -> None:
@@ -159,7 +162,8 @@ class _Maker:
             if missing <= 0:
                 return
             wanted = missing + (max(2, missing // 4) if later else 0)  # some of them will be lost again
-            each, known = ceil(wanted / len(slots)), [question.question for question in self.questions[-SHOWN_KNOWN:]]
+            asked_before = (question.question for question in reversed(self.questions))
+            each, known = ceil(wanted / len(slots)), first_fitting(asked_before, rough_tokens, self.limits.rate)[::-1]
             lists = await gather_or_cancel(
                 asker.run(self.description, user, task, known, each) for user, task in slots[: ceil(wanted / each)]
             )
@@ -179,8 +183,8 @@ class _Maker:
 
     def search(self, question: str) -> list[Chunk]:
         scores = self.lexicon.scores(question)
-        best = np.argsort(-scores, kind="stable")[:CHECK_PASSAGES].tolist()
-        return [self.chunks[place] for place in best if scores[place] > 0]
+        best = (self.chunks[place] for place in np.argsort(-scores, kind="stable").tolist() if scores[place] > 0)
+        return first_fitting(best, lambda chunk: rough_tokens(chunk.text), self.limits.part)
 
     # --- about parts ---------------------------------------------------------------------------------------------
 
@@ -239,7 +243,7 @@ class _Maker:
 
     def alike(self) -> Iterator[Sequence[Chunk]]:
         for chunk in self.chunks[:DRAWN]:
-            scores = self.lexicon.scores(chunk.text[:SAMPLE_CHARACTERS])
+            scores = self.lexicon.scores(chunk.text[:COMPARED])
             near = (self.chunks[place] for place in np.argsort(-scores, kind="stable")[:20].tolist())
             other = next((one for one in near if self.apart(chunk, one)), None)
             if other is not None:

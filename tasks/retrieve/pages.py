@@ -24,7 +24,6 @@ from tasks.retrieve.lexical import lexicon_of, passage_of, scaled
 from tasks.step import step
 
 PAGES = 5
-PARTS = 5
 PART_TOKENS = 200
 FURTHER_QUERY = 0.8
 
@@ -73,13 +72,13 @@ async def read_pages(retriever: Retriever, queries: Sequence[str]) -> tuple[list
     return await asyncio.to_thread(cut)
 
 
-def best_parts(chunks: Sequence[Chunk], queries: Sequence[str]) -> list[Passage]:
-    """At most `PARTS` chunks that share words with the queries, best first, scores up to 1; the first counts most."""
+def best_parts(chunks: Sequence[Chunk], queries: Sequence[str], most: int) -> list[Passage]:
+    """At most so many chunks that share words with the queries, best first, scores up to 1; the first counts most."""
     lexicon = lexicon_of(chunks)
     total = np.zeros(len(chunks))
     for rank, query in enumerate(queries):
         total = np.maximum(total, scaled(lexicon.scores(query)) * (FURTHER_QUERY if rank else 1.0))
-    order = [place for place in np.argsort(-total, kind="stable")[:PARTS].tolist() if total[place] > 0]
+    order = [place for place in np.argsort(-total, kind="stable")[:most].tolist() if total[place] > 0]
     return [passage_of(chunks[place], total[place]) for place in order]
 
 

@@ -56,7 +56,9 @@ def documents_with_tables(
         return list(named)
     rows = {piece.document for piece in pool if piece.cells}
     documents = dict.fromkeys(piece.document for piece in pool)
-    return [name for name in documents if route.type == "table" or name in rows][:MOST_DOCUMENTS]
+    return [name for name in documents if route.type == "table" or name in rows][
+        : MOST_DOCUMENTS if planner.is_offline else MOST_ASKED
+    ]
 
 
 @step("tables", BRIEF, asks_model=True)

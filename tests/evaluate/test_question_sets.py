@@ -3,11 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flows.__main__ import main
+from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.synthesize import PartAsked, PartKind
 from storage.errors import SourceNotFound, UsageError
@@ -320,6 +322,21 @@ async def test_125_questions_come_by_users_and_tasks(
     assert made.rejected == 25  # every task's second one asks for what is not there
     assert steps["check_question"] >= 125 + made.duplicates
     assert not any("Zorblax" in question.question for question in made.questions)
+
+
+async def test_a_prompt_about_a_collection_holds_as_much_as_the_limits_say(
+    samples: list[Chunk], models: Models, model_server: Server
+) -> None:
+    sizes = list[list[int]]()
+    for window in (4_000, None):
+        model_server.reset()
+        policy = Policy.of("medium", window)
+        many = [chunk.model_copy(update={"id": f"{chunk.id}-{n}"}) for n in range(30) for chunk in samples]
+        await make_questions(many, ["global"], 5, replace(models, policy=policy).without_cache())
+        asked = [(str(one["step"]), len(str(one["body"]))) for one in model_server.requests()]
+        sizes.append([max(size for step, size in asked if step == name) for name in ("describe", "check_question")])
+        assert max(sizes[-1]) < 5 * (policy.limits.rate + policy.limits.part) + 5_000, sizes
+    assert all(small < usual for small, usual in zip(*sizes, strict=True)), sizes
 
 
 async def test_questions_about_parts_have_their_evidence(samples: list[Chunk], models: Models) -> None:

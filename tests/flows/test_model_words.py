@@ -102,6 +102,18 @@ def test_a_made_up_sentence_is_flagged_in_words_or_withheld(
     assert answer["answer"] == "Tomas Reyd designed Orla Bridge [1]."
 
 
+def test_an_answer_in_another_language_than_its_sources_is_not_said_to_be_the_models_alone(
+    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_ANSWER_CACHE", "false")
+    knowing(model_server, "Diese Brücke wurde von einem Mann aus jener Stadt entworfen [1].")
+    told = copied("ask", "Who designed Orla Bridge?", "--mode", "naive")
+    assert "cites the sources above; whether they support it cannot be told by words" in told.out
+    knowing(model_server, "Diese Brücke wurde von einem Mann aus jener Stadt entworfen.")
+    told = copied("ask", "Who designed Orla Bridge?", "--mode", "naive")
+    assert "from the model alone: no source supports it" in told.out
+
+
 def test_the_form_of_the_response_reaches_the_model(copied: Command, model_server: Server) -> None:
     copied("ask", "Who designed Orla Bridge?", "--response", "a list, in German")
     (asked,) = (str(request["body"]) for request in model_server.requests() if request["step"] == "answer")

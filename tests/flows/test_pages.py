@@ -68,13 +68,13 @@ async def test_a_long_page_is_read_in_parts() -> None:
     documents, chunks = await read_pages(told, ["Magda Plisk"])
     assert told.asked == [("Magda Plisk", 5)]
     assert ([one.id for one in documents], len(chunks) > 20) == (["long.md"], True)
-    best = best_parts(chunks, ["Magda Plisk"])
+    best = best_parts(chunks, ["Magda Plisk"], 9)
     assert len(best) == 1
     assert "last stone" in best[0].text
     (found,) = [chunk for chunk in chunks if chunk.id == best[0].chunk]
     assert documents[0].text[found.start : found.end] == found.text
-    assert best_parts(chunks, ["zebra"]) == best_parts([], ["zebra"]) == []
-    assert len(best_parts(chunks, ["stone", "wall"])) == 5
+    assert best_parts(chunks, ["zebra"], 9) == best_parts([], ["zebra"], 9) == []
+    assert len(best_parts(chunks, ["stone", "wall"], 9)) == 9
 
 
 def test_neither_side_pushes_the_other_out(indexed: Path) -> None:

@@ -79,6 +79,7 @@ async def test_what_a_model_writes_is_told_word_for_word(text: str) -> None:
         ("It was Reyd [2][1]. He was born in Velin [2].", "It was Reyd [1][2]. He was born in Velin [1].", ()),
         ("It was Reyd [1-2].", "It was Reyd [1, 2].", ()),
         ("It was Reyd【1】。", "It was Reyd[1]。", ()),
+        ("设计者是雷德［2，1］。", "设计者是雷德[1, 2]。", ()),
         ("It was Reyd [7]. Born in Velin [2, 9].", "It was Reyd. Born in Velin [1].", ("[7]", "[9]")),
         ("In [1931] it opened [1].", "In [1931] it opened [1].", ()),
     ],

@@ -8,7 +8,7 @@ import pytest
 from flows.session import Session, open_session
 from prompts.decompose import Decompose
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.effort import Effort
+from prompts.engine.effort import LIMITS, Effort
 from prompts.engine.errors import AnswerMalformed
 from prompts.traverse import Hop, PlannedQuestion, PlanStep, PlanTraversal
 from tasks.answer import Answered
@@ -31,6 +31,9 @@ def answered(question: str, text: str, *values: str) -> PartAnswer:
 async def test_the_parts_of_a_model_are_taken_as_they_are() -> None:
     step = scripted(Decompose, {"reasoning": "two dates", "questions": PARTS})
     assert await decompose(QUESTION, ["Tarn Hall: 2 elements"], False, step) == PARTS
+    many = scripted(Decompose, {"questions": PARTS})
+    await decompose(QUESTION, ["Tarn Hall: 2 elements " * 9] * 2_000, False, many)
+    assert len(sent(many)[0]) < 5 * LIMITS["medium"].rate
 
 
 async def test_a_plain_question_is_spared_but_not_at_high_effort() -> None:

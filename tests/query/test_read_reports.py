@@ -296,5 +296,9 @@ async def test_calls_hold_as_much_as_the_limit_says(effort: Effort) -> None:
     made = scripted(Rate, *[ratings] * 20, effort=effort)
     assert await rate_reports(many, estimates, TOPIC, made) == [0.5] * 150
     assert all(len(asked) < 5 * LIMITS[effort].rate for asked in sent(made))
+    texts = [(f"r{n}", Offered("Wells", "", [("Salt is in the wells. " * 40, piece(n, "Salt."))])) for n in range(90)]
+    explorer = scripted(Explore, {"points": [], "follow_ups": []}, effort=effort)
+    await explore("the wells", texts, TOPIC, explorer)
+    assert 3 * LIMITS[effort].map < len(sent(explorer)[0]) < 5 * LIMITS[effort].map
     shown = {one: len(opening_of(many[0], LIMITS[one])) for one in LIMITS}
     assert shown["low"] < shown["medium"] < shown["high"]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.engine.effort import Effort
+from prompts.engine.calls import rough_tokens
+from prompts.engine.effort import LIMITS, Effort
 from prompts.extract import ALIAS_PREDICATE
-from prompts.resolve import NameInContext, Pair, Resolve, decide
+from prompts.resolve import PAIRS_IN_ONE_CALL, NameInContext, Pair, Resolve, decide
 from prompts.text.likeness import form
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Extraction, Mention, RelationMention
@@ -411,12 +412,20 @@ def test_no_order_changes_the_graph_and_no_mention_is_lost(
 
 async def test_a_higher_effort_reads_more_of_what_is_said_of_a_name() -> None:
     said = "A long statement that goes on about this person. " * 40
-    both = Pair(first=NameInContext(name="Ada Korb", said=(said,)), second=NameInContext(name="Ada Korp", said=(said,)))
-    verdicts = {"verdicts": [{"pair": 0, "reason": "one person", "same": True}]}
+    first, second = (NameInContext(name=name, said=(said, said)) for name in ("Ada Korb", "Ada Korp"))
+    both = Pair(first=first, second=second)
     efforts: list[Effort] = ["low", "medium", "high"]
     sizes = list[int]()
     for effort in efforts:
-        resolver = scripted(Resolve, verdicts, effort=effort)
-        await resolver.run([both])
-        sizes.append(len(str(sent(resolver)[0])))
+        sizes.append(len(await asked_about([both], effort)))
+        call = await asked_about([both] * PAIRS_IN_ONE_CALL, effort)
+        assert rough_tokens(call) < 1.2 * LIMITS[effort].rate + 25 * PAIRS_IN_ONE_CALL, "names and numbers beside it"
     assert sizes == sorted(set(sizes))
+
+
+async def asked_about(pairs: Sequence[Pair], effort: Effort) -> str:
+    """What a model is asked about so many pairs."""
+    verdicts = [{"pair": number, "reason": "one person", "same": True} for number in range(len(pairs))]
+    resolver = scripted(Resolve, {"verdicts": verdicts}, effort=effort)
+    await resolver.run(pairs)
+    return sent(resolver)[0]

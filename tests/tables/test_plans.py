@@ -12,9 +12,10 @@ from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from prompts.plan_table import PlanTable, TableFilter, TablePlan, TableView, shown_table
 from prompts.text.amounts import amount_of, amounts_in, scale_stated
-from storage.answer_records import TableResult
+from prompts.text.evidence import Evidence
+from storage.answer_records import RouteDecision, TableResult
 from storage.records import Document
-from tasks.tables.answer import answer_from_tables, table_result
+from tasks.tables.answer import MOST_DOCUMENTS, answer_from_tables, documents_with_tables, table_result
 from tasks.tables.relations import NIL, grids_in, relations_of
 from tasks.tables.run_plan import DoesNotFit, run
 from tests.query.steps import scripted
@@ -132,6 +133,14 @@ async def test_the_models_plan_stands_where_the_rules_have_another_or_none() -> 
     found = await answer_from_tables("Do trains have a crossing of their own?", samples(), scripted(PlanTable, plan))
     assert found is not None
     assert (found.values, found.sentence) == (("1",), "1: Lanner Viaduct.")
+
+
+@pytest.mark.parametrize("planner", [PlanTable(Models.offline()), scripted(PlanTable)])
+def test_a_model_plans_over_the_tables_of_all_documents_that_the_passages_come_from(planner: PlanTable) -> None:
+    pool = [Evidence(number, f"d{number}", f"Year {number}", "Hask: 120") for number in range(30)]
+    route = RouteDecision(type="table", confidence=1.0, margin=1.0, reason="figures of many years")
+    names = documents_with_tables(pool, route, None, None, planner)
+    assert names == [piece.document for piece in pool][: MOST_DOCUMENTS if planner.is_offline else None]
 
 
 async def test_a_model_that_sees_no_plan_gets_none_made() -> None:

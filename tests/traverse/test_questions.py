@@ -1,5 +1,6 @@
 """Questions over triples: classified, planned, walked by the cheapest chains and answered with what they say."""
 
+import asyncio
 import math
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -28,7 +29,7 @@ from tasks.traverse.relation_cues import Cue
 from tests.records import chunk_of
 from tests.server.client import Server
 from tests.traverse.conftest import Asking
-from tests.workspaces import opened, session_on
+from tests.workspaces import indexed, opened, session_on
 
 EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
     # (s,p,*): one relation, several, against their direction, by a synonym, by the words around the name
@@ -168,6 +169,16 @@ async def test_an_open_answer_is_written_from_tables_and_paths(on_model: Session
     assert "| source | relation | target | evidence |" in body
     assert "edda_vell <-[children]- bruno_vell <-[children]- ada_vell" in body
     assert all(citation.verified for citation in answer.citations)
+
+
+async def test_the_answer_s_model_reads_all_that_a_walk_found(tmp_path: Path, model_server: Server) -> None:
+    rows = [{"s": "Ada Korb", "p": "pupil", "o": f"Pupil {number} of Velin"} for number in range(40)]
+    workspace = await asyncio.to_thread(indexed, tmp_path, rows)
+    async with session_on(model_server, workspace) as session:
+        await answer_question("Who are the pupils of Ada Korb?", AskOptions(mode="traverse", effort="low"), session)
+    (body,) = (str(request["body"]) for request in model_server.requests() if request["step"] == "answer")
+    found = body.partition("Found by the walk")[2].partition("Entities")[0]
+    assert all(row["o"] in found for row in rows)
 
 
 CHILDREN = Hop(relation="children")

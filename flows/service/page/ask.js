@@ -145,8 +145,11 @@ function view(turn, workspace) {
     const title = `${first.title || first.document}${first.page ? `, ${t("page_n", { n: first.page })}` : ""}`;
     return h("li", {}, h("button.chip", { onclick: open(first), title: first.quote }, h("strong", {}, rows.map(bare).join(" ")), `  ${title}`));
   });
+  // In another language than its sources: words tell nothing of it.
+  const uncompared = answer.fallback === "ungrounded" && answer.citations.length > 0 && unsupported.length === 0;
+  const support = uncompared ? "uncompared" : answer.fallback;
   const quiet = [
-    answer.trace.answered_by === "excerpts" && answer.fallback === "none" ? t("excerpts") : t(`supported_${answer.fallback}`),
+    answer.trace.answered_by === "excerpts" && answer.fallback === "none" ? t("excerpts") : t(`supported_${support}`),
     ...answer.trace.ambiguity.map((row) => (row.taken ? t("read_as", row) : t("unclear", row))),
     unsupported.length > 0 && t("not_supported"),
   ].filter(Boolean);

@@ -43,6 +43,7 @@ const WORDS = {
   supported_none: ["Supported by the sources", "有来源支持"],
   supported_partial: ["Partly supported by the sources", "部分有来源支持"],
   supported_ungrounded: ["Not supported by any source", "没有来源支持"],
+  supported_uncompared: ["It cites sources; words cannot tell whether they support it", "引用了来源；无法按词判断来源是否支持"],
   supported_abstained: ["The documents do not say", "文档中没有说明"],
   excerpts: ["Excerpts: no model is set", "摘录：未设置模型"],
   not_supported: ["No source supports what is underlined with dots.", "带点下划线的部分没有来源支持。"],
