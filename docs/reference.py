@@ -22,8 +22,9 @@ GROUPS = {
         "concurrency", "rpm", "tpm", "prefect_limit", "max_attempts", "timeout", "max_tokens", "answer_cache",
     ),
     "Token limits of prompts": (
-        "answer_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens", "map_tokens",
-        "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "examples_tokens", "context_window",
+        "answer_tokens", "notes_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens",
+        "map_tokens", "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "examples_tokens",
+        "context_window",
     ),
     "Indexing": (
         "chunk_tokens", "chunk_overlap", "gleanings", "claims", "communities", "community_size", "community_drift",

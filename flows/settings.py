@@ -233,6 +233,9 @@ class Settings(BaseModel):
     answer_tokens: int | None = Field(
         default=None, ge=200, description="Evidence that an answer is written from, not what is written (`max_tokens`)."
     )
+    notes_tokens: int | None = Field(
+        default=None, ge=200, description="What earlier steps made of the evidence: structures, answers of parts."
+    )
     part_tokens: int | None = Field(default=None, ge=200, description="Evidence of a sub-question's answer.")
     filter_tokens: int | None = Field(default=None, ge=200, description="Passages in a call that judges them.")
     structure_tokens: int | None = Field(default=None, ge=200, description="Text in a call that structures it.")

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
+from prompts.engine.calls import first_tokens, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.engine.streaming import Show
@@ -132,7 +133,7 @@ class AnswerStep(TailoredStep):
         prediction = await self.acall(
             question=request.question,
             response=request.response or NOTHING,
-            notes=notes_text(request.notes) or NOTHING,
+            notes=notes_text(request.notes, self.policy.limits.notes) or NOTHING,
             evidence=evidence_text(request.evidence),
         )
         written: AnswerWritten = prediction.written
@@ -184,9 +185,17 @@ def _piece(piece: NumberedText) -> str:
     return f"[{piece.number}] {' '.join(piece.title.split())}: {text}"
 
 
-def notes_text(notes: Sequence[tuple[str, str]]) -> str:
-    """What earlier steps found, each under its label; empty where there are none."""
-    return "\n\n".join(f"{label}:\n{text}" if label else text for label, text in notes)
+def notes_text(notes: Sequence[tuple[str, str]], most: int) -> str:
+    """What earlier steps found, each under its label, in at most so many tokens; empty where there are none.
+
+    Where they do not fit, the longest give way: each note has an equal share, and what one leaves is the others'.
+    """
+    texts = [f"{label}:\n{text}" if label else text for label, text in notes]
+    shortest_first = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    for rank, place in enumerate(shortest_first):
+        texts[place] = first_tokens(texts[place], most // (len(texts) - rank))
+        most -= rough_tokens(texts[place])
+    return "\n\n".join(texts)
 
 
 def excerpts(request: AnswerRequest) -> AnswerDraft:

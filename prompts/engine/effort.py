@@ -22,16 +22,18 @@ WINDOW_SHARE = 0.4
 class TokenLimits:
     """The most tokens that a prompt holds of one kind of input; what a model writes is limited by `max_tokens`.
 
-    `answer`: evidence of an answer. `part`: evidence of a sub-question's answer. `filter`: passages in one call that
-    judges them. `structure`: text in one call that structures it. `structures`: what all documents together give to be
-    structured. `map`: community reports (or texts) in one call of the map step. `points`: partial answers that the
-    reduce step reads. `rate`: lists that a step chooses from or looks up in, in one call: openings of reports, titles,
-    relations of a graph, what is said of names, earlier turns of a conversation. `report`: what a community's
-    report is written from. `summary`: statements that an entity's or a relation's description is written from.
-    `examples`: a user's own examples, which are read again with every passage.
+    `answer`: evidence of an answer. `notes`: what earlier steps made of it, structures and answers of parts.
+    `part`: evidence of a sub-question's answer. `filter`: passages in one call that judges them. `structure`: text
+    in one call that structures it. `structures`: what all documents together give to be structured. `map`:
+    community reports (or texts) in one call of the map step. `points`: partial answers that the reduce step reads.
+    `rate`: lists that a step chooses from or looks up in, in one call: openings of reports, titles, relations of a
+    graph, what is said of names, earlier turns of a conversation. `report`: what a community's report is written
+    from. `summary`: statements that an entity's or a relation's description is written from. `examples`: a user's
+    own examples, which are read again with every passage.
     """
 
     answer: int
+    notes: int
     part: int
     filter: int
     structure: int
@@ -57,9 +59,9 @@ class TokenLimits:
 
 
 LIMITS: dict[Effort, TokenLimits] = {
-    "low": TokenLimits(3_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000, 3_000, 3_000, 1_200),
-    "medium": TokenLimits(6_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000, 1_200),
-    "high": TokenLimits(16_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000, 4_000),
+    "low": TokenLimits(3_000, 6_000, 1_500, 3_000, 3_000, 6_000, 4_000, 2_000, 2_000, 3_000, 3_000, 1_200),
+    "medium": TokenLimits(6_000, 12_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000, 1_200),
+    "high": TokenLimits(16_000, 48_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000, 4_000),
 }
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.answer import AnswerDraft, AnswerStep, NumberedText, QuotedSpan, evidence_text
+from prompts.answer import AnswerDraft, AnswerStep, NumberedText, QuotedSpan, evidence_text, notes_text
+from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from storage.records import Document, Part
 from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind
@@ -161,6 +162,16 @@ async def test_the_model_reads_whole_passages_and_the_notes_of_earlier_steps() -
     for wanted in (QUESTION, f"[1] Orla Bridge: {BRIDGE.strip()}", f"[2] Tomas Reyd: {REYD}", "Answer to: Who drew it?",
                    "in German"):  # fmt: skip
         assert wanted in read
+
+
+def test_the_longest_notes_give_way_where_a_prompt_cannot_hold_all() -> None:
+    steps = "\n".join(f"{number} Turn the brass wheel to the left" for number in range(1, 400))
+    notes = [("", steps), ("Answer to: Who drew it?", "Reyd [1]"), ("Graph", "Reyd ─ drew ─ Orla Bridge")]
+    shown = notes_text(notes, 300)
+    assert shown.startswith("1 Turn the brass wheel")
+    assert shown.endswith("…\n\nAnswer to: Who drew it?:\nReyd [1]\n\nGraph:\nReyd ─ drew ─ Orla Bridge")
+    assert 250 < rough_tokens(shown) <= 310
+    assert steps in notes_text(notes, 20_000)
 
 
 def test_a_line_of_a_passage_cannot_pose_as_another_piece() -> None:
