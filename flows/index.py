@@ -38,7 +38,7 @@ from storage.records import Chunk
 from storage.run_records import IndexReport
 from storage.staging import Staging
 from tasks.communities import partition_by
-from tasks.load.sources import Source, load
+from tasks.load.sources import PathOrGraph, load
 
 if TYPE_CHECKING:
     from flows.orchestration.recorded_flows import index as index  # noqa: PLC0414 -- for who imports it from here
@@ -54,7 +54,7 @@ class IndexOptions:
     remake: bool = False
 
 
-async def build_index(sources: Sequence[Source], options: IndexOptions, runtime: Runtime) -> IndexReport:
+async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
     """Bring the workspace up to date with the sources and publish a new generation where anything changed.
 
     Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it was.

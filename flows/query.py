@@ -24,13 +24,13 @@ from prompts.structurize import Structurize
 from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
 from storage.errors import UsageError
 from tasks.answer import AnswerContext
+from tasks.citations import LazySequence, first_units, merged, openings, packed, pool_of
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
 from tasks.memory import Lesson, check_trigger, remember
 from tasks.retrieve.pages import Retriever
 from tasks.rewrite import turns
 from tasks.route import FIRST_UNITS, by_plan, choose_structure, core_content, is_tabular
-from tasks.sources import Lazily, first_units, merged, openings, packed, pool_of
 from tasks.structurize import structure_note, structurize, traced_structures
 from tasks.tables.answer import documents_with_tables, sourced_table_answer
 
@@ -61,8 +61,8 @@ async def respond(resources: Resources, mode: Mode) -> Response:
             return Response(mode, result, answered, recall)
         recall = recall.passed_over()  # memory does not answer this wording: the documents are searched
         resources.withdraw_draft()
-    found = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
-    reranked = await search.reranked(question.text, found, search.depth)  # rerank, where a model is set for it
+    retrieved = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
+    reranked = await search.reranked(question.text, retrieved, search.depth)  # rerank, where a model is set for it
     result = await structured_search(resources, reranked.passages)  # filter → route → structurize → decompose
     answered = await written(resources, result)  # answer
     lesson = Lesson(question.text, answered, result.passages, result.filtered.entailed, result.subquestions)
@@ -78,8 +78,8 @@ async def mode_result(resources: Resources, mode: RegisteredMode) -> ModeResult:
         raise UsageError(
             f"This mode finds no passages to make a {structure} of.", "Leave the structure or the mode out."
         )
-    found = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
-    reranked = await resources.search.best(resources.question.text, found)
+    retrieved = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
+    reranked = await resources.search.best(resources.question.text, retrieved)
     return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
 
 
@@ -95,7 +95,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     chunks, planner = search.chunks(kept_passages), PlanTable(models)
-    pool = Lazily(lambda: pool_of(chunks))
+    pool = LazySequence(lambda: pool_of(chunks))
     core, tabular = core_content(openings(chunks)), is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))

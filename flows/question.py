@@ -41,6 +41,7 @@ from storage.answer_records import (
 from storage.errors import NothingMatches, UsageError
 from storage.records import Chunk, Document, DocumentText, by_key
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer, answer_directly
+from tasks.citations import Source, merged, packed, source_of
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
 from tasks.memory import QuestionMemory, Recall
@@ -50,7 +51,6 @@ from tasks.retrieve.pages import OutsidePages, Retriever, best_parts, interleave
 from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
-from tasks.sources import Source, merged, packed, source_of
 
 EXCERPT_PASSAGES = 12
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
@@ -408,9 +408,9 @@ async def written(resources: Resources, result: ModeResult) -> Answered:
 
 async def answered_alone(resources: Resources, response: Response) -> Response:
     """The response, or where nothing at all was found and the settings let it, what the model knows (ERM4)."""
-    found = response.result.context
+    context = response.result.context
     alone = resources.search.session.runtime.settings.answer_alone and resources.writes
-    if not alone or response.answered.fallback != "abstained" or found.sources or found.notes:
+    if not alone or response.answered.fallback != "abstained" or context.sources or context.notes:
         return response
     stated = await answer_directly(resources.question.text, Direct(resources.models))
     result = replace(response.result, stated=stated)
@@ -475,7 +475,7 @@ async def retrieve_passages(question: str, options: AskOptions, session: Session
     started, k, resources = time.monotonic(), options.k, await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
-    found = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
-    passages = tuple((await search.reranked(text, found, k)).passages)
+    retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
+    passages = tuple((await search.reranked(text, retrieved, k)).passages)
     usage = usage_of(resources.models.meter, time.monotonic() - started)
     return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)

@@ -20,7 +20,8 @@ from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
 from storage.run_records import Budget, StepUsage, Usage, UsageRow
 from storage.sqlite import SqliteFile
-from storage.vector_stores import ServerAddress, open_vector_store
+from storage.vector_stores import open_vector_store
+from storage.vectors import ServerAddress
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
 from tasks.grounding import Scorer, word_coverage

@@ -26,9 +26,9 @@ from storage.records import Chunk, Document, DocumentText, by_key
 from storage.workspace import Generation
 from tasks.question_similarity import QuestionFeatures
 from tasks.read_reports.near import CommunityChunkIndex
-from tasks.read_reports.points import Library
+from tasks.read_reports.points import CitedDocuments
 from tasks.read_reports.select import ReportTree, tree_of
-from tasks.retrieve.dual_levels import Levels, keyed_text
+from tasks.retrieve.dual_levels import DualLevelIndex, keyed_text
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex
@@ -216,14 +216,14 @@ class GraphReader:
         return frozenset(entity.id for place, entity in enumerate(self.index.entities) if place not in named)
 
     @cached_property
-    def levels(self) -> Levels:
+    def levels(self) -> DualLevelIndex:
         """The graph as the modes of two levels search it."""
         relations = [relation for relation in self.facts.relations.values() if relation.keys]
         texts = {relation.id: text_hash(keyed_text(relation)) for relation in relations}
         model = self._session.runtime.embedder.name
         stored = self._session.generation.vectors.get(model, list(texts.values())) if texts else {}
         vectors = {name: stored[key] for name, key in texts.items() if key in stored}
-        return Levels(self.index, self.facts, vectors)
+        return DualLevelIndex(self.index, self.facts, vectors)
 
     def claims(self, entities: Sequence[str]) -> list[Claim]:
         """The claims about entities."""
@@ -258,11 +258,11 @@ class ReportReader:
         reports = [known[community.id] for community in communities if community.id in known]
         return sorted(reports, key=lambda report: (-report.level, report.community))
 
-    def library(self, reports: Sequence[Report], only: Sequence[str] | None) -> Library:
+    def library(self, reports: Sequence[Report], only: Sequence[str] | None) -> CitedDocuments:
         """The documents that reports rest on, of these alone where they are given, with their chunks in order."""
         names = {finding.document for report in reports for finding in report.findings}
         documents = {name for name in names if only is None or name in only}
-        return Library(self._session.documents(sorted(documents)), self._session.chunks_of(documents))
+        return CitedDocuments(self._session.documents(sorted(documents)), self._session.chunks_of(documents))
 
 
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:

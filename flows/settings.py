@@ -1,4 +1,7 @@
-"""The settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else."""
+"""The settings: parameter > environment (`TRELLIS_…`) > `trellis.toml` > default, read here and nowhere else.
+
+A key that stands in its provider's own variable (`OPENAI_API_KEY`) is looked up in `prompts/engine/providers.py`.
+"""
 
 import difflib
 import itertools

@@ -184,8 +184,8 @@ async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
     card = training.card
     before = _trained_before(training, card)
     if before is not None and report.exists():
-        told = TrainingReport.model_validate_json(report.read_text(encoding="utf-8"))
-        return told.model_copy(update={"use": _use(training)})
+        known = TrainingReport.model_validate_json(report.read_text(encoding="utf-8"))
+        return known.model_copy(update={"use": _use(training)})
     report.unlink(missing_ok=True)
     if before is None:
         before = card.model_copy(update={"curve": await fit_rows(training)})
@@ -401,8 +401,8 @@ async def _compare_rewriters(training: Training) -> dict[str, dict[str, float]]:
         return {}
     async with _search(training) as find:
         rewriters = {name: Rewrite(models) for name, models in _contestants(training).items()}
-        found = {name: await rewriter.found_by(apart, rewrite, find) for name, rewrite in rewriters.items()}
-        return {"question": await rewriter.found_by(apart, None, find), **found}
+        shares = {name: await rewriter.found_by(apart, rewrite, find) for name, rewrite in rewriters.items()}
+        return {"question": await rewriter.found_by(apart, None, find), **shares}
 
 
 async def _compare_answers(training: Training) -> dict[str, dict[str, float]]:

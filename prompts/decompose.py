@@ -1,6 +1,7 @@
-"""Decompose: the smaller questions that a question falls into (StructRAG, section 2.4: decompose(q, B)).
+"""Decompose: a model splits a question into smaller ones (StructRAG, section 2.4: decompose(q, B)).
 
-What a sub-question takes from the answers of earlier ones is written `{1}`, `{2}`.
+What a sub-question takes from the answers of earlier ones is written `{1}`, `{2}`. Without a model, rewriting splits a
+question that asks several things one after another (`prompts/offline/parts.py`), and searches for each part.
 """
 
 import re

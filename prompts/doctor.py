@@ -14,7 +14,7 @@ QUESTION, TEXT = "In which year was Ada Korb born?", "Ada Korb was born in Velin
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ExaminedModel:
     """What was seen of one role's model. `structured`: what holds its server to a form; "offline" without a model."""
 
     role: Role
@@ -29,21 +29,21 @@ class Examined:
     advice: tuple[str, ...] = ()
 
 
-async def examine(models: Models) -> list[Examined]:
+async def examine(models: Models) -> list[ExaminedModel]:
     """One row for each role, in the order of ROLES. A model that several roles share is asked once for each form."""
     fresh = models.examined()
-    asked: dict[object, asyncio.Task[Examined]] = {}
+    asked: dict[object, asyncio.Task[ExaminedModel]] = {}
     async with asyncio.TaskGroup() as group:
         for role, choice in models.chosen.items():
             if (choice, role == "extract") not in asked:
                 asked[choice, role == "extract"] = group.create_task(_examined(fresh.metered(Meter()), role))
     rows = {role: asked[choice, role == "extract"].result() for role, choice in models.chosen.items()}
-    return [replace(rows[role], role=role) if role in rows else Examined(role) for role in ROLES]
+    return [replace(rows[role], role=role) if role in rows else ExaminedModel(role) for role in ROLES]
 
 
-async def _examined(models: Models, role: Role) -> Examined:
+async def _examined(models: Models, role: Role) -> ExaminedModel:
     if models.encoder(role) is not None:  # it writes nothing that could be examined
-        return Examined(role, models.name(role), structured="labels")
+        return ExaminedModel(role, models.name(role), structured="labels")
     # Extraction has a form of its own.
     step = Extract(models) if role == "extract" else AnswerStep(models)
     step.__dict__["role"] = role  # this one instance stands for the role
@@ -53,15 +53,15 @@ async def _examined(models: Models, role: Role) -> Examined:
         assert client is not None  # noqa: S101 - only roles with a model are examined
         address = client.transport.address
         if role == "extract":
-            found = (await step.acall(**step.fixed, title="", passage=TEXT)).found
-            said, right = str(found), any("Korb" in entity.name for entity in found.entities)
+            extracted = (await step.acall(**step.fixed, title="", passage=TEXT)).found
+            answer_text, right = str(extracted), any("Korb" in entity.name for entity in extracted.entities)
         else:
             evidence = evidence_text([NumberedText(1, "Velin", TEXT)])
             asked = await step.acall(question=QUESTION, response=NOTHING, notes=NOTHING, evidence=evidence)
-            said, right = asked.written.answer, "1912" in asked.written.answer
+            answer_text, right = asked.written.answer, "1912" in asked.written.answer
         structured = client.transport.structured
         if not right:
-            problem = f"asked what {TEXT!r} says, it answered {said!r}"
+            problem = f"asked what {TEXT!r} says, it answered {answer_text!r}"
             advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")
     except EngineError as error:
         problem, advice = error.message, [error.remedy]
@@ -75,7 +75,7 @@ async def _examined(models: Models, role: Role) -> Examined:
     if spent.calls and spent.seconds / spent.calls > SLOW:
         slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
         advice.append(f"{slow}: raise `timeout` or lower `concurrency` before indexing.")
-    return Examined(
+    return ExaminedModel(
         role, models.name(role), address, not problem, spent.seconds, spent.input_tokens, spent.output_tokens,
         structured or "unknown", problem, tuple(advice)
     )  # fmt: skip

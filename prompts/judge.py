@@ -63,8 +63,8 @@ class Judge(_Judging):
 
     async def run(self, question: str, criterion: str, first: str, second: str, repeat: int = 0) -> PairJudged:
         """`criterion` is a name of CRITERIA, or a criterion in words."""
-        told = f"{criterion}: {CRITERIA[criterion]}" if criterion in CRITERIA else criterion
-        judged = await self._ask(repeat, question=question, criterion=told, first=first, second=second)
+        wording = f"{criterion}: {CRITERIA[criterion]}" if criterion in CRITERIA else criterion
+        judged = await self._ask(repeat, question=question, criterion=wording, first=first, second=second)
         judgement: PairJudged = judged.judgement
         return judgement
 
@@ -77,7 +77,7 @@ class Grade(_Judging):
 
     async def run(self, question: str, right: str, rubric: str, answer: str, repeat: int = 0) -> PointsJudged:
         """`rubric` is a name of RUBRICS, or a rubric in words."""
-        told = RUBRICS.get(rubric, rubric)
-        judged = await self._ask(repeat, question=question, right=right or "(none)", rubric=told, answer=answer)
+        rubric_text = RUBRICS.get(rubric, rubric)
+        judged = await self._ask(repeat, question=question, right=right or "(none)", rubric=rubric_text, answer=answer)
         grade: PointsJudged = judged.grade
         return grade

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
-from prompts.offline.partial import follow_ups_offline, rate_offline
+from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
 

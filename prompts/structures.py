@@ -56,10 +56,10 @@ def _said(part: str, element: Evidence) -> bool:
     return has_figures(part, around) and len(terms & set(concept_terms(around))) >= SAID * len(terms)
 
 
-def has_figures(said: str, source: str) -> bool:
+def has_figures(value: str, source: str) -> bool:
     """Whether every figure of a statement stands in its source exactly as written ("1,308,463" is not "1308463")."""
     known = set(_FIGURE.findall(source))
-    return all(figure in known for figure in _FIGURE.findall(said))
+    return all(figure in known for figure in _FIGURE.findall(value))
 
 
 def numbered(lines: Sequence[Evidence]) -> list[Evidence]:

@@ -16,7 +16,7 @@ from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
 
-__all__ = ["NOT_FOUND", "Built", "Structurize", "built_of"]
+__all__ = ["NOT_FOUND", "BuiltStructure", "Structurize", "built_of"]
 
 NOT_FOUND = "not found"
 _SENTENCE = "Number of the sentence that says it."
@@ -113,7 +113,7 @@ class BuildCatalogue(_Build, prompt="structurize_catalogue"):
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltStructure:
     """(k_i, b_i): the elements of one document and a description of them.
 
     `unverified` counts those whose figures or names do not stand in their sentences.
@@ -145,8 +145,8 @@ class Structurize(Step):
         """Each structure may have one of its own."""
         return f"{self.step}_{self.structure}", self.step
 
-    async def run(self, evidence: Sequence[Evidence], question: str) -> list[Built]:
-        """What a model makes of the sentences, one Built for each document, in the order of the evidence.
+    async def run(self, evidence: Sequence[Evidence], question: str) -> list[BuiltStructure]:
+        """What a model makes of the sentences, one `BuiltStructure` a document, in the order of the evidence.
 
         An element that names no sentence is told of the first document, unverified.
         """
@@ -175,11 +175,13 @@ def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     return [(row[0], row[1] if len(row) > 3 else "", row[-2], row[-1]) for row in rows]
 
 
-def built_of(structure: StructureName, document: str, title: str, found: Sequence[Evidence], about: str) -> Built:
+def built_of(
+    structure: StructureName, document: str, title: str, made: Sequence[Evidence], about: str
+) -> BuiltStructure:
     """Elements as they were made, each once, with how many are unverified."""
-    elements = list(dict.fromkeys(element for element in found if element.value.strip() or structure == "chunk"))
+    elements = list(dict.fromkeys(element for element in made if element.value.strip() or structure == "chunk"))
     if structure == "catalogue":
         elements = numbered(elements)
     summary = f"{len(elements)} elements" + (f" ({about})" if about else "")
     description = f"{title}: {summary if elements else NOT_FOUND}"
-    return Built(document, title, description, tuple(elements), unverified(structure, elements))
+    return BuiltStructure(document, title, description, tuple(elements), unverified(structure, elements))

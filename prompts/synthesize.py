@@ -108,7 +108,7 @@ class FindUsers(Step):
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """As many as were asked for."""
         people, users, tasks = outputs["people"], inputs["users"], inputs["tasks"]
-        many = [len(one.tasks) for one in people if isinstance(one, CorpusUser)] if isinstance(people, list) else []
+        many = [len(user.tasks) for user in people if isinstance(user, CorpusUser)] if isinstance(people, list) else []
         if isinstance(users, int) and isinstance(tasks, int) and (len(many) < users or min(many) < tasks):
             raise NotAsAsked(f"give {users} users with {tasks} tasks each; the users given have {many} tasks.")
 
@@ -136,8 +136,8 @@ class AskPart(Step):
 
     async def run(self, kind: PartKind, passages: Sequence[str]) -> PartAsked:
         """Without a question where the passages allow none of this kind."""
-        told = f"{kind}: the question {KINDS[kind]}."
-        asked: PartAsked = (await self.acall(kind=told, passages=list(passages))).asked
+        wording = f"{kind}: the question {KINDS[kind]}."
+        asked: PartAsked = (await self.acall(kind=wording, passages=list(passages))).asked
         return asked
 
 

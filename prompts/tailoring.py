@@ -163,9 +163,9 @@ class Tailoring(_TailoringValue):
         ]
         return tuple(map(str, types))
 
-    def kind(self, said: str) -> str:
-        """The configured kind that is meant, else "thing"; what was said where none is configured."""
-        meant = said.partition(":")[0].strip()
+    def kind(self, word: str) -> str:
+        """The configured kind that is meant, else "thing"; the word itself where none is configured."""
+        meant = word.partition(":")[0].strip()
         if not self.entity_types:
             return meant
         names = (entity_type.name for entity_type in self.entity_types)

@@ -31,8 +31,7 @@ from storage.errors import Damaged, NotPermitted, SettingsError, StorageError
 from storage.exact_store import ExactIndex
 from storage.faults import fault_in_words, faults_told, writable
 from storage.layout import sync, sync_tree, write_atomically
-from storage.vector_stores import ServerAddress
-from storage.vectors import REBUILD, Hit, StoredVectors, Vector, VectorIndex, finds_enough
+from storage.vectors import REBUILD, Hit, ServerAddress, StoredVectors, Vector, VectorIndex, finds_enough
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client

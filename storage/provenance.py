@@ -1,7 +1,6 @@
-"""Stores how a generation was made: settings, model use, extractions, failed work, resolved names, descriptions.
+"""Stores how a generation was made: settings, model use, extractions, dead letters, resolved names, descriptions.
 
-Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call. Where
-an answer comes from is not here: citations are made in `tasks/sources.py`.
+Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call.
 """
 
 import json
@@ -119,8 +118,8 @@ class MetaStore(Store):
         counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
         # Side by side as columns they are joined, which takes six times as long.
         rows = self._db.rows(" UNION ALL ".join(f"SELECT '{table}', ({sql})" for table, sql in counted.items()))
-        found = {str(table): int(str(count)) for table, count in rows}
-        return {table: found[table] for table in counted}
+        counts = {str(table): int(str(count)) for table, count in rows}
+        return {table: counts[table] for table in counted}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():
@@ -137,9 +136,9 @@ class MetaStore(Store):
                 self._db.execute(f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 
 
-Place = tuple[str, str]  # a document, and the key of a name in it
-Went = tuple[str, str]  # the key of the entity that the name means there, and the reason
-Verdict = tuple[bool, str]  # whether two names mean the same entity, and the reason
+DocumentName = tuple[str, str]  # a document, and the key of a name in it
+ResolvedTo = tuple[str, str]  # the key of the entity that the name means there, and the reason
+PairDecision = tuple[bool, str]  # whether two names mean the same entity, and the reason
 
 
 class ResolutionStore(Store):
@@ -149,24 +148,24 @@ class ResolutionStore(Store):
         super().__init__(database)
         database.execute(ADDED_TABLES["descriptions"])
 
-    def places(self) -> dict[Place, Went]:
+    def places(self) -> dict[DocumentName, ResolvedTo]:
         """Where each name went; empty for a generation that was never resolved."""
         rows = self._db.rows("SELECT document, name_key, thing, why FROM resolutions")
         return {(str(document), str(key)): (str(thing), str(why)) for document, key, thing, why in rows}
 
-    def decisions(self) -> dict[str, Verdict]:
+    def decisions(self) -> dict[str, PairDecision]:
         """A model's decisions, by the hash of the pair."""
         rows = self._db.rows("SELECT pair, same, reason FROM decisions")
         return {str(pair): (bool(same), str(reason)) for pair, same, reason in rows}
 
-    def replace_places(self, documents: Collection[str] | None, places: Mapping[Place, Went]) -> None:
+    def replace_places(self, documents: Collection[str] | None, places: Mapping[DocumentName, ResolvedTo]) -> None:
         """The places of these documents (None: all) in place of those they had."""
         with self._db.transaction():
             self._db.delete("resolutions", "document", documents)
             rows = [(*place, *went) for place, went in places.items()]
             self._db.insert_rows("resolutions", ("document", "name_key", "thing", "why"), rows)
 
-    def replace_decisions(self, decisions: Mapping[str, Verdict]) -> None:
+    def replace_decisions(self, decisions: Mapping[str, PairDecision]) -> None:
         """All decisions in place of the earlier ones."""
         with self._db.transaction():
             self._db.delete("decisions", "", None)

@@ -24,10 +24,10 @@ def content_id(prefix: str, *parts: str) -> str:
 
 def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """The values of each key, keys and values in the order in which they come."""
-    found: dict[K, list[V]] = {}
+    groups: dict[K, list[V]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def utc_now() -> str:

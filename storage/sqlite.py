@@ -122,9 +122,9 @@ class SqliteFile:
         """Reads the file from end to end, where it is there; Damaged where its parts do not belong together."""
         if self.path.exists():
             with self._faults():
-                (told,) = self.made().execute("PRAGMA quick_check(1)").fetchone()
-            if told != "ok":
-                raise Damaged(self.path, str(told).splitlines()[-1], self._schema.remedy)
+                (verdict,) = self.made().execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise Damaged(self.path, str(verdict).splitlines()[-1], self._schema.remedy)
 
     def close(self) -> None:
         """Closes the connections of all threads; a later use opens new ones."""
@@ -161,9 +161,9 @@ def erase_rows(path: Path, tables: Sequence[str], holds: Callable[[str], bool]) 
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table in (name for name in tables if name in there):
             rows = connection.execute(f'SELECT rowid, * FROM "{table}"')
-            found = [(row[0],) for row in rows if any(isinstance(text, str) and holds(text) for text in row)]
-            connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', found)
-            removed += len(found)
+            values = [(row[0],) for row in rows if any(isinstance(text, str) and holds(text) for text in row)]
+            connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', values)
+            removed += len(values)
         connection.commit()
         if removed:
             _compact(connection, path)

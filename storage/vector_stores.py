@@ -1,28 +1,13 @@
 """Which vector store serves a workspace: exact search, Chroma in a folder or on a server, or one of the user's own."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 
 from storage.errors import SettingsError
 from storage.exact_store import HELD, ExactStore
 from storage.layout import Layout
-from storage.vectors import StoredVectors, VectorIndex, VectorStore
-
-
-@dataclass(frozen=True)
-class ServerAddress:
-    """Where a store's server is, the tenant and database on it, and the token that it asks for."""
-
-    url: str
-    tenant: str = "default_tenant"
-    database: str = "default_database"
-    token: str | None = field(default=None, repr=False)
-
-
-# Makes a store of the workspace's folder and of the server in the settings (None: none is set).
-StoreMaker = Callable[[Path, ServerAddress | None], VectorStore]
+from storage.vectors import ServerAddress, StoredVectors, StoreMaker, VectorIndex, VectorStore
 
 
 class StoreBySize:

@@ -8,8 +8,8 @@ store that is: `storage/vector_stores.py`.
 import json
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -125,6 +125,20 @@ class VectorStore(Protocol):
     def keep_only(self, numbers: Collection[int]) -> None:
         """Removes the indexes of all other generations that lie outside their folders."""
         ...
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """Where a store's server is, the tenant and database on it, and the token that it asks for."""
+
+    url: str
+    tenant: str = "default_tenant"
+    database: str = "default_database"
+    token: str | None = field(default=None, repr=False)
+
+
+# Makes a store of the workspace's folder and of the server in the settings (None: none is set).
+StoreMaker = Callable[[Path, ServerAddress | None], VectorStore]
 
 
 class StoredVectors(Store):

@@ -3,8 +3,8 @@
 What a model wrote reaches the user word for word. Its markers get new numbers; one that names no source is removed
 and listed in `removed_markers`. Only the setting `strict` withholds what nothing supports.
 
-AnswerContext ─ (prompts.answer) AnswerDraft ─ `bind` ─ Bound ─ `ground_of` ─ Answered; a StatedAnswer, which no model
-writes, goes the same way from `bind` on.
+AnswerContext ─ (prompts.answer) AnswerDraft ─ `bind` ─ BoundAnswer ─ `ground_of` ─ Answered; a StatedAnswer, which no
+model writes, goes the same way from `bind` on.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, Numbe
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
+from tasks.citations import Source, best_quote, citation_of
 from tasks.grounding import Scorer, fallback_of, ground, word_coverage
-from tasks.sources import Source, best_quote, citation_of
 from tasks.step import BRIEF, step
 
 # The stored texts of documents, by id.
@@ -185,7 +185,7 @@ def _stated(question: str, stated: StatedAnswer, context: AnswerContext, options
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundAnswer:
     """A text whose markers are numbered from 1 on, their citations, the source behind each marker (`cited`, by "[1]"),
     and the markers that named no source (`removed`)."""
 
@@ -195,7 +195,7 @@ class Bound:
     removed: tuple[str, ...] = ()
 
 
-def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> Bound:
+def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> BoundAnswer:
     """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
 
     Markers are numbered in the order of their first use, the same quote has the same marker; those of excerpts keep
@@ -230,7 +230,7 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
         for number, (place, start, end) in quotes
     )
     cited = {f"[{number}]": sources[place] for number, (place, _, _) in quotes}
-    return Bound(text, citations, cited, tuple(dict.fromkeys(removed)))
+    return BoundAnswer(text, citations, cited, tuple(dict.fromkeys(removed)))
 
 
 def _numbers_of(match: re.Match[str]) -> list[int]:
@@ -260,7 +260,7 @@ def _statement_before(text: str, end: int) -> str:
 # --- grounding -------------------------------------------------------------------------------------------------------
 
 
-def ground_of(question: str, bound: Bound, context: AnswerContext, scorer: Scorer) -> tuple[Grounding, ...]:
+def ground_of(question: str, bound: BoundAnswer, context: AnswerContext, scorer: Scorer) -> tuple[Grounding, ...]:
     """A flag for each sentence of the bound text."""
     cited = {marker: f"{source.title}\n{source.text}" for marker, source in bound.cited.items()}
     offered = [f"{source.title}\n{source.text}" for source in context.sources]

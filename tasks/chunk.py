@@ -51,8 +51,8 @@ def text_groups(text: str, size: int) -> list[Group]:
     parts = units(text)
     pieces = zip(_measured(text, [(unit.start, unit.end) for unit in parts]), parts, strict=True)
     for kind, members in groupby(pieces, key=lambda pair: pair[1].kind):
-        found = [_headed(text, piece, kind == "heading") for piece, _ in members]
-        for group in [found] if kind in _STAY_TOGETHER else [[piece] for piece in found]:
+        headed = [_headed(text, piece, kind == "heading") for piece, _ in members]
+        for group in [headed] if kind in _STAY_TOGETHER else [[piece] for piece in headed]:
             waiting += group
             announces = text[group[-1].start : group[-1].end].rstrip("*_").endswith((":", "："))
             if not (group[-1].level or (announces and kind not in _STAY_TOGETHER)):

@@ -149,14 +149,14 @@ def _partition(graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any
     weighted = graph.induced_subgraph(related).to_networkx()
     try:
         with _seeded(), redirect_stdout(io.StringIO()):
-            found = cluster(weighted).communities if related else []
+            communities = cluster(weighted).communities if related else []
     except Exception as error:  # cdlib and its packages raise whatever they like
         reason = " ".join(str(error).replace("=", " ").split())[:300] or type(error).__name__
         instead = "or other parameters: it cannot partition this graph"
         if "install" in reason:  # a package that cdlib does without
             instead = "or install the package that it wants"
         raise SettingsError("communities", algorithm, f"another algorithm, {instead} ({reason})") from error
-    parts = [sorted(related[int(node)] for node in members) for members in found if len(members)]
+    parts = [sorted(related[int(node)] for node in members) for members in communities if len(members)]
     placed = [node for part in parts for node in part]
     if len(placed) > len(set(placed)):
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""Decompose: split a question, and answer its parts side by side, those of a chain one after another.
+"""Decompose: split a question (`prompts/decompose.py`), and answer its parts side by side, a chain's one by one.
 
 Every part that a model gave is answered by the steps that answer any question, with evidence searched for it.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prompts.decompose import Decompose, filled, needs
 from storage.answer_records import SubQuestion
 from tasks.answer import Answered, Note
-from tasks.sources import Source, number_of
+from tasks.citations import Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, step
 
 _MARKER = re.compile(r"\s{0,9}\[\d+(?:, \d+)*\]")

@@ -2,7 +2,7 @@
 
 A pure function of the mentions, of the decisions on similar names and of what people edited: no order, no history, so
 that an incremental run and a full one agree. Which names mean the same is decided in `tasks.resolve`, always for all of
-them; the records that follow from it are made only for what differs from `Before`.
+them; the records that follow from it are made only for what differs from `LastResolution`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from prompts.engine.errors import ModelRefused
 from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.graph import Edit
 from storage.graph_records import Extraction
-from storage.provenance import Place, Verdict, Went
+from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import Chunk, DeadLetter, content_id
 from tasks.resolve.assemble import Given, ResolvedGraph, assemble, edited, entity_id
 from tasks.resolve.keys import Resolved
@@ -21,17 +21,17 @@ from tasks.step import PATIENT, gather_or_cancel, step
 
 
 @dataclass(frozen=True)
-class Before:
+class LastResolution:
     """The resolution of the last generation; `documents` are those with extractions that came, went or changed.
 
     `places` None: the whole graph is made anew. `failed` are entities whose description is to be tried again,
     `decisions` a model's, by the hash of pair, model and prompt.
     """
 
-    places: Mapping[Place, Went] | None
+    places: Mapping[DocumentName, ResolvedTo] | None
     documents: Collection[str] = ()
     failed: Collection[str] = ()
-    decisions: Mapping[str, Verdict] = field(default_factory=dict)
+    decisions: Mapping[str, PairDecision] = field(default_factory=dict)
 
 
 def build_graph(
@@ -39,7 +39,7 @@ def build_graph(
     chunks: Mapping[str, Chunk],
     decided: Mapping[Pair, Decided] | None = None,
     edits: Sequence[Edit] = (),
-    before: Before | None = None,
+    before: LastResolution | None = None,
 ) -> ResolvedGraph:
     """Group mentions into entities and statements into relations.
 
@@ -61,7 +61,7 @@ def _graph(
     prepared: Prepared,
     decided: Mapping[Pair, Decided],
     edits: Sequence[Edit],
-    before: Before | None,
+    before: LastResolution | None,
 ) -> ResolvedGraph:
     resolved, given = edited(resolve(prepared, decided), edits)
     places = _places(resolved, given)
@@ -74,15 +74,18 @@ def _graph(
     return replace(graph, touched=groups, lost=lost)
 
 
-def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[Place, Went]:
+def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[DocumentName, ResolvedTo]:
     """Where each name went and all that was decided on it: what differs here is what changed."""
-    said = {group: repr(sorted(fields.items())) for group, fields in given.items()}
+    written = {group: repr(sorted(fields.items())) for group, fields in given.items()}
     return {
-        place: (group, resolved.reasons.get(place, "") + said.get(group, "")) for place, group in resolved.keys.items()
+        place: (group, resolved.reasons.get(place, "") + written.get(group, ""))
+        for place, group in resolved.keys.items()
     }
 
 
-def _touched(before: Before, earlier: Mapping[Place, Went], places: Mapping[Place, Went]) -> tuple[set[str], set[str]]:
+def _touched(
+    before: LastResolution, earlier: Mapping[DocumentName, ResolvedTo], places: Mapping[DocumentName, ResolvedTo]
+) -> tuple[set[str], set[str]]:
     """The groups that something was taken from, and all, of then and of now, that may differ."""
     lost = {then[0] for place, then in earlier.items() if place[0] in before.documents or places.get(place) != then}
     groups = lost | {
@@ -99,7 +102,7 @@ async def dedupe(
     chunks: Sequence[Chunk],
     resolver: Resolve,
     edits: Sequence[Edit] = (),
-    before: Before | None = None,
+    before: LastResolution | None = None,
 ) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph; `resolver` decides on similar names.
 

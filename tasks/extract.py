@@ -79,20 +79,20 @@ def to_extraction(chunk: Chunk, extracted: Extracted, *, literal: bool = False) 
     claim that no sentence of the chunk makes, in its own words or in others. `literal`: names
     other than the title that the chunk does not hold are dropped, with relations that need them.
     """
-    found = _Found(chunk)
+    gathered = _Found(chunk)
     if literal:
         extracted = _literal(chunk, extracted)
     for entity in extracted.entities:
-        found.add(entity)
-    found.add_topic()
+        gathered.add(entity)
+    gathered.add_topic()
     relations = [
-        found.relation(relation)
+        gathered.relation(relation)
         for relation in extracted.relations
         if all(map(_folded, ends := (relation.source, relation.target))) and _folded(ends[0]) != _folded(ends[1])
     ]
-    claims = [found.claim(claim) for claim in extracted.claims]
+    claims = [gathered.claim(claim) for claim in extracted.claims]
     return Extraction(
-        chunk=chunk.id, mentions=tuple(found.mentions), relations=tuple(relations), claims=tuple(claims)
+        chunk=chunk.id, mentions=tuple(gathered.mentions), relations=tuple(relations), claims=tuple(claims)
     )  # fmt: skip
 
 

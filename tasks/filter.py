@@ -12,8 +12,8 @@ from prompts.answer import NumberedText
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
+from tasks.citations import piece_tokens
 from tasks.retrieve.lexical import Lexicon
-from tasks.sources import piece_tokens
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 MOST_SHOWN = 12  # judged passages, in the trace

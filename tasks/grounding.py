@@ -1,6 +1,6 @@
 """Grounding: which sentences of an answer the evidence supports. A flag that the reader sees, never a gate.
 
-Whether a citation's quote stands in its document is checked in `tasks/sources.py: citation_of`.
+Whether a citation's quote stands in its document is checked in `tasks/citations.py: citation_of`.
 
 A sentence is compared with the whole passages that it cites, or with all that the model was shown where it cites none:
 the share of its words and figures that stand there, rare words weighing more. A figure or a name that stands nowhere

@@ -272,7 +272,7 @@ async def report(
     writer: WriteReports,
     known: Mapping[str, Report],
     limit: int = REPORT_TOKENS,
-    told: Progress = lambda _done, _total: None,
+    progress: Progress = lambda _done, _total: None,
 ) -> Reported:
     """Write reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
     Reports that the evidence holds are not written again.
@@ -310,7 +310,7 @@ async def report(
         # A task for each call, not for each community: a graph has ten times as many.
         for made in await gather_or_cancel(ask(*pair) for pair in asked):
             reports[made.community] = made
-        told(sum(community.level >= level for community in todo), len(todo))
+        progress(sum(community.level >= level for community in todo), len(todo))
     return Reported(
         reports=tuple(reports[community.id] for community in communities if community.id in reports),
         dead_letters=tuple(sorted(letters, key=lambda letter: letter.item)),

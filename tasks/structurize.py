@@ -11,12 +11,12 @@ from itertools import chain
 
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.structures import as_written, rendered
-from prompts.structurize import NOT_FOUND, Built, Structurize, built_of
+from prompts.structurize import NOT_FOUND, BuiltStructure, Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
 from storage.records import by_key
 from tasks.answer import Note
-from tasks.sources import Lazily, Source, number_of
+from tasks.citations import LazySequence, Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
@@ -36,7 +36,7 @@ class Structured:
     elements: Sequence[Evidence]
     descriptions: Sequence[str]
     pool: Sequence[Evidence]
-    built: tuple[Built, ...] = ()
+    built: tuple[BuiltStructure, ...] = ()
     by_model: bool = False
 
 
@@ -47,11 +47,11 @@ async def structurize(pool: Sequence[Evidence], question: str, builder: Structur
     Without a model a document has what its text is written in, or nothing."""
     structure = builder.structure
     if structure == "chunk":
-        plain = Lazily(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
-        elements = Lazily(lambda: (element for document in plain for element in document.elements))
-        return Structured("chunk", elements, Lazily(lambda: (document.description for document in plain)), pool)
+        plain = LazySequence(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
+        elements = LazySequence(lambda: (element for document in plain for element in document.elements))
+        return Structured("chunk", elements, LazySequence(lambda: (document.description for document in plain)), pool)
     by_rules, by_document = builder.is_offline, _by_document(pool)
-    built: dict[str, Built] = {}
+    built: dict[str, BuiltStructure] = {}
     left: list[list[Evidence]] = []
     for document, pieces in by_document.items():
         written = _written(structure, document, pieces)
@@ -61,14 +61,14 @@ async def structurize(pool: Sequence[Evidence], question: str, builder: Structur
             left.append([piece for piece in pieces if piece.attribute != "step"])
     built |= await _by_model(left, question, builder) if left else {}
     ordered = tuple(built[document] for document in by_document)
-    found = tuple(element for document in ordered for element in document.elements)
+    made = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)
-    if not found:
+    if not made:
         return Structured("chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered)
-    return Structured(structure, found, descriptions, pool, ordered, by_model=not by_rules)
+    return Structured(structure, made, descriptions, pool, ordered, by_model=not by_rules)
 
 
-def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]) -> Built:
+def _written(structure: StructureType, document: str, pieces: Sequence[Evidence]) -> BuiltStructure:
     """What a document's text is written in, as its structure."""
     return built_of(structure, document, pieces[0].title, as_written(structure, pieces), "")
 
@@ -77,7 +77,9 @@ def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
     return by_key((piece.document, piece) for piece in pool)
 
 
-async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize) -> dict[str, Built]:
+async def _by_model(
+    documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize
+) -> dict[str, BuiltStructure]:
     """The structures of documents by id, in as few calls as they fit in; one that no prompt holds says so."""
     limits = builder.policy.limits
     calls, most = list[list[Evidence]](), limits.structures
@@ -89,14 +91,14 @@ async def _by_model(documents: Sequence[Sequence[Evidence]], question: str, buil
             calls += [[read[place] for place in batch] for batch in portions([*map(_size, read)], limits.structure)]
     batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
     packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
-    structures: dict[str, Built] = {}
+    structures: dict[str, BuiltStructure] = {}
     for built in chain.from_iterable(await gather_or_cancel(builder.run(batch, question) for batch in packed)):
         first = structures.get(built.document)
         structures[built.document] = _joined(first, built) if first else built
     for first_piece in (pieces[0] for pieces in documents if pieces[0].document not in structures):
         # A document that the token limit left out: said, not passed over.
         description = f"{first_piece.title}: {NOT_FOUND} (not read: the limit is reached)"
-        structures[first_piece.document] = Built(first_piece.document, first_piece.title, description, ())
+        structures[first_piece.document] = BuiltStructure(first_piece.document, first_piece.title, description, ())
     return structures
 
 
@@ -104,7 +106,7 @@ def _size(piece: Evidence) -> int:
     return rough_tokens(piece.text) + rough_tokens(piece.title) + NUMBER_TOKENS
 
 
-def _joined(first: Built, second: Built) -> Built:
+def _joined(first: BuiltStructure, second: BuiltStructure) -> BuiltStructure:
     """Two parts of one document."""
     both = (*first.elements, *second.elements)
     description = f"{first.title}: {len(both)} elements" if both else first.description

@@ -28,7 +28,7 @@ STATEMENTS_TOKENS = LIMITS["medium"].summary  # in one request, unless the setti
 RELATIONS_IN_ONE_CALL = 10
 
 
-class Known(Record):
+class KnownDescription(Record):
     """A description that a model wrote, with the hash of what it was written from."""
 
     inputs: str
@@ -51,7 +51,7 @@ async def summarize(
     graph: ResolvedGraph,
     summarizer: Summarize,
     relater: DescribeRelations | None = None,
-    known: Mapping[str, Known] | None = None,
+    known: Mapping[str, KnownDescription] | None = None,
     limit: int = STATEMENTS_TOKENS,
 ) -> Described:
     """Describe all entities and relations; the latter by `relater`. `known` are earlier descriptions by id.
@@ -81,24 +81,28 @@ async def summarize(
 
 
 async def _entities(
-    graph: ResolvedGraph, summarizer: Summarize, known: Mapping[str, Known], limit: int, letters: list[DeadLetter]
-) -> dict[str, Known]:
+    graph: ResolvedGraph,
+    summarizer: Summarize,
+    known: Mapping[str, KnownDescription],
+    limit: int,
+    letters: list[DeadLetter],
+) -> dict[str, KnownDescription]:
     """Descriptions by entity; those without inputs are no model's."""
 
-    async def described(entity: Entity) -> Known:
+    async def described(entity: Entity) -> KnownDescription:
         statements = graph.evidence[entity.id]
         inputs = _inputs(summarizer.author, entity.name, statements)
 
-        async def of_group(group: tuple[str, ...]) -> Known:
-            return Known(inputs=inputs, text=await summarizer.run(entity.name, group))
+        async def of_group(group: tuple[str, ...]) -> KnownDescription:
+            return KnownDescription(inputs=inputs, text=await summarizer.run(entity.name, group))
 
         try:
             return await _in_groups(statements, limit, of_group)
         except ModelRefused as error:
             letters.append(_letter(entity.id, error))
-            return Known(inputs="", text=summarize_offline(entity.name, statements))
+            return KnownDescription(inputs="", text=summarize_offline(entity.name, statements))
 
-    texts: dict[str, Known] = {}
+    texts: dict[str, KnownDescription] = {}
     asked: list[Entity] = []
     for entity in graph.entities:
         statements = graph.evidence.get(entity.id, ())
@@ -108,7 +112,7 @@ async def _entities(
         )
         earlier = known.get(entity.id)
         if text is not None:
-            texts[entity.id] = Known(inputs="", text=text)
+            texts[entity.id] = KnownDescription(inputs="", text=text)
         elif earlier and earlier.inputs == _inputs(summarizer.author, entity.name, statements):
             texts[entity.id] = earlier
         else:
@@ -121,15 +125,15 @@ async def _entities(
 async def _relations(
     graph: ResolvedGraph,
     relater: DescribeRelations | None,
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownDescription],
     limit: int,
     letters: list[DeadLetter],
-) -> dict[str, Known]:
+) -> dict[str, KnownDescription]:
     """Descriptions by relation, of those with several statements; offline they keep the one that they have."""
     if relater is None or relater.is_offline:
         return {}
     names = {entity.id: entity.name for entity in graph.entities}
-    texts: dict[str, Known] = {}
+    texts: dict[str, KnownDescription] = {}
     asked: list[tuple[Relation, StatedRelation]] = []
     for relation in graph.relations:
         statements = graph.statements.get(relation.id, ())
@@ -140,7 +144,7 @@ async def _relations(
         if len(statements) < 2:
             continue
         if relater.sparing and is_short(statements):
-            texts[relation.id] = Known(inputs="", text=" ".join(statements), keys=relation.keys)
+            texts[relation.id] = KnownDescription(inputs="", text=" ".join(statements), keys=relation.keys)
         elif earlier and earlier.inputs == _inputs(relater.author, str(stated)):
             texts[relation.id] = earlier
         else:
@@ -154,19 +158,19 @@ async def _relations(
 
 async def _described(
     batch: Sequence[tuple[Relation, StatedRelation]], relater: DescribeRelations, limit: int, letters: list[DeadLetter]
-) -> dict[str, Known]:
+) -> dict[str, KnownDescription]:
     """Descriptions and keys of some relations. One that the model leaves out keeps the statements, joined; one alone is
     described however much is stated of it."""
 
-    def known(relation: Relation, stated: StatedRelation, answer: RelationDescribed | None) -> Known:
+    def known(relation: Relation, stated: StatedRelation, answer: RelationDescribed | None) -> KnownDescription:
         if answer is None:
-            return Known(inputs="", text=" ".join(stated.statements), keys=relation.keys)
+            return KnownDescription(inputs="", text=" ".join(stated.statements), keys=relation.keys)
         keys = tuple(dict.fromkeys(answer.keys)) or relation.keys
-        return Known(inputs=_inputs(relater.author, str(stated)), text=answer.description, keys=keys)
+        return KnownDescription(inputs=_inputs(relater.author, str(stated)), text=answer.description, keys=keys)
 
     relation, stated = batch[0]
 
-    async def of_group(group: tuple[str, ...]) -> Known:
+    async def of_group(group: tuple[str, ...]) -> KnownDescription:
         return known(relation, stated, (await relater.run([replace(stated, statements=group)]))[0])
 
     try:
@@ -191,8 +195,10 @@ def _letter(item: str, error: ModelRefused) -> DeadLetter:
 
 
 async def _in_groups(
-    statements: tuple[str, ...], limit: int, describe: Callable[[tuple[str, ...]], Coroutine[object, object, Known]]
-) -> Known:
+    statements: tuple[str, ...],
+    limit: int,
+    describe: Callable[[tuple[str, ...]], Coroutine[object, object, KnownDescription]],
+) -> KnownDescription:
     """One description of all statements: of groups that fit into `limit` tokens, then of their descriptions."""
     groups = packs(statements, limit)
     while len(groups) > 1:

@@ -12,7 +12,7 @@ from storage.records import Chunk, Document, Record, content_id
 from tasks.step import PATIENT, step
 
 
-class Fitted(Record):
+class FittedTailoring(Record):
     """A tailoring, and what was left out of it and why."""
 
     tailoring: Tailoring
@@ -50,7 +50,7 @@ def _lot(seed: int, name: str) -> str:
     return content_id("lot", str(seed), name)
 
 
-def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> Fitted:
+def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> FittedTailoring:
     """What may be used of the findings, examples of at most so many tokens in all, and what may not, in words."""
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
@@ -77,7 +77,7 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> Fitted
     tailoring = Tailoring(
         persona=tuned.persona, language=tuned.language, entity_types=tuple(types.values()), examples=tuple(examples)
     )
-    return Fitted(tailoring=tailoring, left_out=tuple(left_out))
+    return FittedTailoring(tailoring=tailoring, left_out=tuple(left_out))
 
 
 def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]) -> Example:
@@ -102,6 +102,6 @@ def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequen
 
 
 @step("tune", PATIENT, asks_model=True)
-async def tune(passages: Sequence[Sampled], tuner: Tune) -> Fitted:
+async def tune(passages: Sequence[Sampled], tuner: Tune) -> FittedTailoring:
     """What fits the prompts to the passages' domain. EngineError where the model gives no usable answer."""
     return to_tailoring(await tuner.run(passages), passages, tuner.policy.limits.examples)

@@ -1,7 +1,7 @@
 """Each prompt as its model reads it, beside what is filled into it (golden/prompts.json).
 
 An instruction file that several prompts share stands in full in the golden file of one of them; the others have
-`{its name}` in its place, so that a changed instruction is a changed golden file, not six.
+`{its name}` in its place, so that a changed instruction is one changed golden file.
 """
 
 import json
@@ -15,6 +15,8 @@ from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step, instruction
 from prompts.registry import steps
 from prompts.structurize import Structurize
+from prompts.tailored_step import TailoredStep
+from prompts.tailoring import UNTAILORED, Tailoring
 
 INSTRUCTIONS = Path(__file__).parent.parent / "prompts" / "instructions"
 GOLDEN = Path(__file__).parent / "golden"
@@ -32,13 +34,18 @@ IN_FULL = {
 }
 
 
-def rendered(step: Step, tailored: bool = False) -> str:
-    """The prompt as a model reads it; a shared instruction that another golden file holds as `{its name}`."""
+def rendered(step: Step, tailoring: Tailoring = UNTAILORED) -> str:
+    """The prompt as a model reads it; an instruction that another golden file holds as `{its name}`, and what a
+    tailored step makes of it as `{its name in German}`."""
     messages = step.module.messages(SHOWN[name_of(step)])
     text = "\n".join(f"--- {message.role}\n{message.content}" for message in messages) + "\n"
     for name in sorted(path.stem for path in INSTRUCTIONS.glob("*.md")):
-        if tailored or IN_FULL.get(name, name_of(step)) != name_of(step):
-            text = text.replace(unwrapped(instruction(name)), f"{{{name}}}")
+        words = unwrapped(instruction(name))
+        if isinstance(step, TailoredStep) and tailoring.language and step.own_language in words:
+            in_language = words.replace(step.own_language, tailoring.language)
+            text = text.replace(in_language, f"{{{name} in {tailoring.language}}}")
+        if tailoring != UNTAILORED or IN_FULL.get(name, name_of(step)) != name_of(step):
+            text = text.replace(words, f"{{{name}}}")
     return text
 
 

@@ -22,7 +22,7 @@ from storage.graph_records import Community, Entity, Finding, Relation, Report
 from tasks.communities import Hierarchy
 from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
-from tasks.summarize import STATEMENTS_TOKENS, Known, summarize
+from tasks.summarize import STATEMENTS_TOKENS, KnownDescription, summarize
 from tests.query.steps import scripted, sent
 from tests.records import evidence_of
 
@@ -330,7 +330,7 @@ async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or
     relater = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
     graph = tied((f"One. {LONG}", "Two."))
     first = await summarize(graph, Summarize(Models.offline()), relater)
-    known = {"rel_0": Known(inputs=first.inputs["rel_0"], text="As told.", keys=("k",))}
+    known = {"rel_0": KnownDescription(inputs=first.inputs["rel_0"], text="As told.", keys=("k",))}
     again = await summarize(graph, Summarize(Models.offline()), relater, known)
     assert (again.graph, again.inputs) == (first.graph, first.inputs)
     assert len(sent(relater)) == 1

@@ -13,7 +13,7 @@ from prompts.structurize import Structurize, built_of
 from prompts.text.evidence import Evidence
 from storage.answer_records import StructureType
 from storage.records import Chunk
-from tasks.sources import pool_of
+from tasks.citations import pool_of
 from tasks.structurize import Structured, structurize, traced_structures
 
 SALE = Evidence(0, "sales", "Sales of Orla", "Orla sold paper for $1,308,463 in 2023.")

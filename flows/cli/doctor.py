@@ -17,7 +17,7 @@ from flows.cli.screen import Screen
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import Settings, load_settings
 from flows.usage import masked
-from prompts.doctor import Examined, examine
+from prompts.doctor import ExaminedModel, examine
 from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE
 from prompts.engine.output_formats import unwrapped
@@ -51,7 +51,7 @@ class Examination(Record):
 
     ok: bool
     offline: bool
-    models: tuple[Examined, ...]
+    models: tuple[ExaminedModel, ...]
     embedding: Check
     reranker: Check | None
     workspace: Check
@@ -123,9 +123,9 @@ def _check_workspace(runtime: Runtime) -> Check:
     try:
         number = runtime.workspace.current()
         _try_writing(root)
-        found = runtime.workspace.examined()
-        problem = " ".join(one.message for one in found)
-        advice = " ".join(dict.fromkeys(one.remedy for one in found))
+        problems = runtime.workspace.examined()
+        problem = " ".join(fault.message for fault in problems)
+        advice = " ".join(dict.fromkeys(fault.remedy for fault in problems))
     except TrellisError as error:
         problem, advice = error.message, error.remedy
     except OSError as error:
@@ -183,11 +183,11 @@ def _show(report: Examination, screen: Screen) -> None:
     screen.line("Everything works." if report.ok else "Something does not work: see above.", style="bold")
 
 
-def _call(row: Examined) -> tuple[bool, str, str, bool]:
+def _call(row: ExaminedModel) -> tuple[bool, str, str, bool]:
     return row.model == OFFLINE, row.model, row.address, row.role == "extract" and row.model != OFFLINE
 
 
-def _form(row: Examined) -> str:
+def _form(row: ExaminedModel) -> str:
     if not row.ok and row.structured == "unknown":
         return "structured output unknown"
     if row.role == "extract":

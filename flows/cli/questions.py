@@ -38,7 +38,7 @@ def questions(options: Namespace, screen: Screen) -> int:
     path = Path(options.o)
     write_questions(made.questions, path)
     report = QuestionsReport(
-        path=str(path), questions=len(made.questions), kinds=Counter(one.kind for one in made.questions),
+        path=str(path), questions=len(made.questions), kinds=Counter(question.kind for question in made.questions),
         duplicates=made.duplicates, rejected=made.rejected,
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip

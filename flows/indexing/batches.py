@@ -27,7 +27,7 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
-class Work:
+class ExtractionWork:
     """Chunks to extract, the hash of what each is made from, and the weights of triples (by document and line).
 
     `earlier` are those that failed in an earlier run too: one that goes on failing must not keep out what is new.
@@ -58,7 +58,7 @@ async def extract_chunks(
         and (stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew))
     ]
     documents = {part.document for part in todo}
-    failed = await extract_all(Work(todo, inputs, changes.weights, earlier), staging, runtime, runner)
+    failed = await extract_all(ExtractionWork(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")
     staging.extractions.put_dead_letters([*failed, *changes.loaded.dead_letters])
@@ -68,7 +68,7 @@ async def extract_chunks(
     return documents
 
 
-async def extract_all(work: Work, staging: Staging, runtime: Runtime, runner: Runner) -> list[DeadLetter]:
+async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, runner: Runner) -> list[DeadLetter]:
     """Extract and store; what failed. FailureGate where more of the new failed than the settings allow."""
     todo, limit = work.todo, runtime.settings.failure_limit
     new = sum(chunk.id not in work.earlier for chunk in todo)

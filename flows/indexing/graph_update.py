@@ -17,24 +17,24 @@ from storage.graph_records import Community, Report
 from storage.records import Chunk
 from storage.staging import Staging
 from tasks.communities import Hierarchy, detect_communities
-from tasks.dedupe import Before, dedupe
+from tasks.dedupe import LastResolution, dedupe
 from tasks.report import ReportEvidence, of_their_own, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
-from tasks.summarize import Known, summarize
+from tasks.summarize import KnownDescription, summarize
 
 
-def resolved_before(staging: Staging, documents: Collection[str] | None) -> Before:
+def resolved_before(staging: Staging, documents: Collection[str] | None) -> LastResolution:
     """The resolution that the staging starts from; without places where `documents` is None or nothing was resolved."""
     decisions = staging.resolutions.decisions()
     places = {} if documents is None else staging.resolutions.places()
     if not places:
-        return Before(None, decisions=decisions)
+        return LastResolution(None, decisions=decisions)
     letters = staging.extractions.dead_letters()
     failed = frozenset(letter.item for letter in letters if letter.step == "summarize")
-    return Before(places, frozenset(documents or ()), failed, decisions)
+    return LastResolution(places, frozenset(documents or ()), failed, decisions)
 
 
-def store_resolution(staging: Staging, graph: ResolvedGraph, before: Before) -> None:
+def store_resolution(staging: Staging, graph: ResolvedGraph, before: LastResolution) -> None:
     """Where each name went, for the next run; only what differs is written."""
     if before.places is None:
         staging.resolutions.replace_places(None, graph.places)
@@ -49,7 +49,9 @@ def store_resolution(staging: Staging, graph: ResolvedGraph, before: Before) -> 
         staging.resolutions.replace_decisions(graph.decisions)
 
 
-async def dedupe_mentions(chunks: Sequence[Chunk], before: Before, staging: Staging, runtime: Runtime) -> ResolvedGraph:
+async def dedupe_mentions(
+    chunks: Sequence[Chunk], before: LastResolution, staging: Staging, runtime: Runtime
+) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     edits = staging.edits.edits()
     graph = await dedupe(staging.extractions.extractions(), chunks, Resolve(runtime.models), edits, before)
@@ -156,18 +158,18 @@ def _evidence_of(staging: Staging, entities: set[str], reports: Sequence[Report]
 
 def _known_descriptions(
     staging: Staging, entities: Collection[str] | None = None, relations: Collection[str] | None = None
-) -> dict[str, Known]:
+) -> dict[str, KnownDescription]:
     """What models have written of these entities and relations of the last generation (None: of all), by id."""
     inputs = staging.resolutions.described()
     if not inputs:
         return {}
     known = {
-        entity.id: Known(inputs=inputs[entity.id], text=entity.description)
+        entity.id: KnownDescription(inputs=inputs[entity.id], text=entity.description)
         for entity in staging.graph.entities(entities)
         if entity.id in inputs
     }
     return known | {
-        relation.id: Known(inputs=inputs[relation.id], text=relation.description, keys=relation.keys)
+        relation.id: KnownDescription(inputs=inputs[relation.id], text=relation.description, keys=relation.keys)
         for relation in staging.graph.relations(relations)
         if relation.id in inputs
     }

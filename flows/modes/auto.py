@@ -37,10 +37,10 @@ async def answer_in_turn(resources: Resources, respond: Callable[[Resources, Mod
             break
     else:
         # What a model says of evidence that it has read comes before what nobody has read anything for.
-        read = (one for one in tried if resources.writes and one.result.context.sources)
+        read = (earlier for earlier in tried if resources.writes and earlier.result.context.sources)
         response = next(read, tried[0])
     others = tuple(
-        ModeTried(mode=one.mode, said=one.answered.text[:SHOWN_OF_TRIED]) for one in tried if one is not response
+        ModeTried(mode=each.mode, said=each.answered.text[:SHOWN_OF_TRIED]) for each in tried if each is not response
     )
     return replace(response, decision=decision.model_copy(update={"mode": response.mode, "tried": others}))
 

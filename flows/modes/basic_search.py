@@ -37,8 +37,8 @@ async def nearest(question: Question, search: PassageSearch, k: int) -> list[Pas
 @mode("naive", retrieve=nearest)
 async def naive(question: Question, search: PassageSearch) -> ModeResult:
     """The nearest passages as they are found: no graph, no filter."""
-    found = await nearest(question, search, search.candidates(search.depth))
-    reranked = await search.reranked(question.text, found, search.depth)
+    passages = await nearest(question, search, search.candidates(search.depth))
+    reranked = await search.reranked(question.text, passages, search.depth)
     return replace(_of_passages(reranked.passages, search), reranking=reranked.trace)
 
 

@@ -38,13 +38,13 @@ async def dual_level_search(
 
     Where documents are restricted no description is shown: it is made of all of them."""
     facts, only = graph.facts, question.only
-    searched, found = await search_levels(question, search, graph, models, search.candidates(search.depth))
-    reranked = await search.best(question.text, found)
+    levels, retrieved = await search_levels(question, search, graph, models, search.candidates(search.depth))
+    reranked = await search.best(question.text, retrieved)
     passages = reranked.passages
     request = filter_request(question.text, passages, question.index.lexicon, not models.is_offline("answer"))
     filtered = await filter_passages(request, passages, Filter(models))
     most = models.policy.limits.answer
-    entities, relations = best_rows(searched, graph.levels, most)
+    entities, relations = best_rows(levels, graph.levels, most)
     if only is not None:
         entities = [entity.model_copy(update={"description": ""}) for entity in entities]
         relations = [relation.model_copy(update={"description": ""}) for relation in relations]

@@ -18,6 +18,7 @@ from prompts.text.relevance import CollectionTopic
 from storage.answer_records import ReportRead, SubQuestion
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note, StatedAnswer, nothing_said
+from tasks.citations import piece_source
 from tasks.read_reports.near import NearPassages, near_of, sentences_near
 from tasks.read_reports.points import (
     Point,
@@ -38,7 +39,6 @@ from tasks.read_reports.select import (
     reach_of,
     weightiest,
 )
-from tasks.sources import piece_source
 
 NEAR_SENTENCES = 40
 # Without a model: from these shares of its words missing in the collection on, a question is answered in part at best,

@@ -17,8 +17,8 @@ from prompts.text.relevance import Relevance
 from storage.answer_records import ReportRead
 from storage.graph_records import Report
 from tasks.answer import AnswerContext, Note
+from tasks.citations import Source, number_of, piece_source, source_of
 from tasks.read_reports.points import report_texts
-from tasks.sources import Source, number_of, piece_source, source_of
 
 # Shares of an answer's evidence.
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15

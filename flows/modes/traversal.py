@@ -11,7 +11,7 @@ from prompts.engine.models import Models
 from prompts.traverse import PlanTraversal
 from storage.answer_records import RouteDecision, SubQuestion
 from tasks.answer import AnswerContext, Note
-from tasks.sources import piece_source
+from tasks.citations import piece_source
 from tasks.traverse.answer import (
     Statements,
     entity_table,

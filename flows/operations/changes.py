@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from rapidfuzz import process
 
 from flows.index import derive
-from flows.indexing.batches import Work, extract_all
+from flows.indexing.batches import ExtractionWork, extract_all
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import author_of
 from flows.operations.index_run import remembered
@@ -100,14 +100,14 @@ def split(name: str, names: Sequence[str], documents: Sequence[str], staging: St
     """Make what some of its names, or some documents, say of a thing another thing."""
     thing = _find(name, staging)
     known, places = _names(thing, staging), _documents(thing, staging)
-    keys, parted = {name_key(word) for word in known}, {name_key(word) for word in names}
+    keys, split_off = {name_key(word) for word in known}, {name_key(word) for word in names}
     unknown = [("name", word, known) for word in names if name_key(word) not in keys]
     unknown += [("document", word, places) for word in documents if word not in places]
     for what, word, choices in unknown:
         raise UsageError(f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}.")
-    if not keys - parted or not {*places} - {*documents}:
+    if not keys - split_off or not {*places} - {*documents}:
         raise UsageError(f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it.")
-    subject = _subject(thing, staging, without=parted)
+    subject = _subject(thing, staging, without=split_off)
     return Edit(action="split", subject=subject, names=tuple(names), documents=tuple(documents))
 
 
@@ -253,7 +253,7 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
     author = author_of("extract", staging.meta, runtime)
     inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
     async with Runner(runtime) as runner:
-        failed = await extract_all(Work(todo, inputs, earlier=passages), staging, runtime, runner)
+        failed = await extract_all(ExtractionWork(todo, inputs, earlier=passages), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.put_dead_letters(failed)
 

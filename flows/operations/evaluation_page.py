@@ -64,17 +64,17 @@ def evaluation_in_words(report: EvaluationReport) -> str:
 
 def judge_in_words(report: EvaluationReport) -> str:
     """How far the judge can be trusted, as one sentence; nothing where there was none."""
-    told = {name: figure(value) for name, value in report.judge.items() if value is not None}
-    if not told:
+    rates = {name: figure(value) for name, value in report.judge.items() if value is not None}
+    if not rates:
         return ""
-    repeats = f", repeats in {told['repeats_agree']}" if "repeats_agree" in told else ""
+    repeats = f", repeats in {rates['repeats_agree']}" if "repeats_agree" in rates else ""
     people = ""
     if report.judge.get("people"):
-        people = f", people with it in {told['people_agree']} of {told['people']}"
-        people += f" (kappa {told.get('people_kappa', '–')})"
+        people = f", people with it in {rates['people_agree']} of {rates['people']}"
+        people += f" (kappa {rates.get('people_kappa', '–')})"
     return (
-        f"The judge: {told['judgements']} judgements; the answer shown first won {told.get('shown_first', '–')} of the "
-        f"decided ones (.5 is no bias); both orders agree in {told['orders_agree']}{repeats}{people}."
+        f"The judge: {rates['judgements']} judgements; the answer shown first won {rates.get('shown_first', '–')} of "
+        f"the decided ones (.5 is no bias); both orders agree in {rates['orders_agree']}{repeats}{people}."
     )
 
 
@@ -226,12 +226,12 @@ def plot(scores: Sequence[MeanScore], spent: Sequence[SystemCost], measure: str)
     points = []
     for row in rows:
         mean = means[row.system]
-        said = f"{row.system}: {measure} {figure(mean.value)}, {figure(costs[row.system])} {by}"
+        line = f"{row.system}: {measure} {figure(mean.value)}, {figure(costs[row.system])} {by}"
         y = up(mean.value)
         points.append(
             PlotPoint(
                 system=row.system, x=across(costs[row.system]), y=y, low=up(mean.low), high=up(mean.high), label_y=y,
-                said=said,
+                said=line,
             )
         )  # fmt: skip
     return Plot(

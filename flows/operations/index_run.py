@@ -13,10 +13,10 @@ from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
 from storage.records import utc_now
 from storage.run_records import IndexReport
 from storage.workspace_db import RunRow
-from tasks.load.sources import Source
+from tasks.load.sources import PathOrGraph
 
 
-async def index_run(sources: Sequence[Source], options: IndexOptions, runtime: Runtime) -> IndexReport:
+async def index_run(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
     """`build_index`, remembered; memory of passages that are gone is forgotten, and watched questions are asked again.
 
     A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.

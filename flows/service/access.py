@@ -151,14 +151,14 @@ class DayLimits:
             self._day = today
             self._taken.clear()
         name = CALLER.get().name
-        taken = self._taken[name]
-        if self._tokens is not None and taken.input_tokens + taken.output_tokens >= self._tokens:
+        used = self._taken[name]
+        if self._tokens is not None and used.input_tokens + used.output_tokens >= self._tokens:
             raise self._used_up(f"take {self._tokens:,} tokens of models")
-        if self._usd is not None and taken.cost_usd is None:
+        if self._usd is not None and used.cost_usd is None:
             raise TooOften(
                 f"What the questions of the key {name!r} cost today is not known.", "Use models with a list price."
             )
-        if self._usd is not None and taken.cost_usd is not None and taken.cost_usd >= self._usd:
+        if self._usd is not None and used.cost_usd is not None and used.cost_usd >= self._usd:
             raise self._used_up(f"spend ${self._usd:g} on models")
 
     def add(self, meter: Meter) -> None:

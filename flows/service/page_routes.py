@@ -25,7 +25,7 @@ from storage.workspace_db import RunRow
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
 
 
-class About(Record):
+class WorkspaceSummary(Record):
     """What the page shows of a workspace before anything is asked; `generation` is None where nothing is indexed,
     `sources` counts what an index run reads that names none."""
 
@@ -37,11 +37,11 @@ class About(Record):
 
 
 @router.get("/about", tags=["workspace"])
-def about(service: Here, workspace: str = DEFAULT) -> About:
+def about(service: Here, workspace: str = DEFAULT) -> WorkspaceSummary:
     """The current generation, the modes there are, and where Prefect's pages are."""
     infos = service.workspaces.workspace(workspace).generations()
     current = next((info for info in infos if info.current), None)
-    return About(
+    return WorkspaceSummary(
         generation=current.number if current else None, prefect=service.prefect,
         documents=current.counts.get("documents", 0) if current else 0, modes=mode_names(),
         sources=len(usual_sources(service, workspace)),

@@ -40,7 +40,7 @@ class RateLimiter(Protocol):
 
 
 @dataclass(slots=True)
-class Start:
+class AdmittedCall:
     """A call that has begun; set `tokens` when the reply tells what it used."""
 
     at: float
@@ -55,7 +55,7 @@ class _Ticket:
     tokens: int = field(compare=False)
     loop: asyncio.AbstractEventLoop = field(compare=False)
     called: asyncio.Event = field(compare=False)
-    start: Start | None = field(default=None, compare=False)
+    start: AdmittedCall | None = field(default=None, compare=False)
     delay: float | None = field(default=None, compare=False)
     gone: bool = field(default=False, compare=False)
 
@@ -87,7 +87,7 @@ class Limits:
         return self._rate_limiter is not None
 
     @asynccontextmanager
-    async def slot(self, priority: int, tokens: int) -> AsyncIterator[Start]:
+    async def slot(self, priority: int, tokens: int) -> AsyncIterator[AdmittedCall]:
         """Room for one call of at most so many tokens; a lower priority number goes first."""
         start = await self._admitted(priority, tokens)
         try:
@@ -104,7 +104,7 @@ class Limits:
         with self._lock:
             self._paused_until = max(self._paused_until, self._clock.now() + seconds)
 
-    async def _admitted(self, priority: int, tokens: int) -> Start:
+    async def _admitted(self, priority: int, tokens: int) -> AdmittedCall:
         ticket = _Ticket(priority, next(self._numbers), tokens, asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             heapq.heappush(self._waiting, ticket)
@@ -156,6 +156,6 @@ class Limits:
                     first.call()
                 return
             heapq.heappop(self._waiting)
-            first.start = Start(at, first.tokens, first.tokens)
+            first.start = AdmittedCall(at, first.tokens, first.tokens)
             self.in_flight += 1
             first.call()

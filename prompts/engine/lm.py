@@ -125,8 +125,8 @@ class LmTransport:
         url = str(options.get("api_base") or options.get("base_url") or "")
         if "max_completion_tokens" in options:
             options["max_tokens"] = options.pop("max_completion_tokens")
-        said = {name: value for name, value in options.items() if value is not None and name not in CLIENT_KEYS}
-        return cls(lm, without_user(url) or f"dspy:{lm.model}", timeout, defaults=said)
+        given = {name: value for name, value in options.items() if value is not None and name not in CLIENT_KEYS}
+        return cls(lm, without_user(url) or f"dspy:{lm.model}", timeout, defaults=given)
 
     @property
     def structured(self) -> str:

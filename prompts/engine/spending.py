@@ -122,7 +122,7 @@ class Meter:
 
 
 @dataclass(slots=True)
-class Bill:
+class MeteredCall:
     """One call: set the tokens, in and out, that it used when the reply tells. One without a reply is not counted."""
 
     most: tuple[int, int]
@@ -137,7 +137,7 @@ class SpendBudget:
     tokens: int | None = None
     usd: float | None = None
     _spent: dict[str, float] = field(default_factory=lambda: {"tokens": 0, "USD": 0.0})
-    _under_way: dict[int, Bill] = field(default_factory=dict, repr=False)
+    _under_way: dict[int, MeteredCall] = field(default_factory=dict, repr=False)
     _closed: tuple[float, float, float, str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -146,9 +146,9 @@ class SpendBudget:
         return self.tokens is not None or self.usd is not None
 
     @asynccontextmanager
-    async def reserved(self, tokens_in: int, tokens_out: int, price: Price | None) -> AsyncIterator[Bill]:
+    async def reserved(self, tokens_in: int, tokens_out: int, price: Price | None) -> AsyncIterator[MeteredCall]:
         """Around one call that takes at most so many tokens. Raises BudgetSpent where that is too much."""
-        bill = Bill((tokens_in, tokens_out), price)
+        bill = MeteredCall((tokens_in, tokens_out), price)
         while self.limited and not self._begin(bill):  # noqa: ASYNC110 -- others may run in other threads and loops
             await asyncio.sleep(_PAUSE)
         try:
@@ -157,9 +157,9 @@ class SpendBudget:
             self._end(bill)
 
     @contextmanager
-    def reserved_in_thread(self, tokens_in: int, price: Price | None) -> Iterator[Bill]:
+    def reserved_in_thread(self, tokens_in: int, price: Price | None) -> Iterator[MeteredCall]:
         """The same in a thread that may wait."""
-        bill = Bill((tokens_in, 0), price)
+        bill = MeteredCall((tokens_in, 0), price)
         while self.limited and not self._begin(bill):
             time.sleep(_PAUSE)
         try:
@@ -167,7 +167,7 @@ class SpendBudget:
         finally:
             self._end(bill)
 
-    def _begin(self, bill: Bill) -> bool:
+    def _begin(self, bill: MeteredCall) -> bool:
         """Set aside what the call may cost; False where others have to end first."""
         if self.usd is not None and bill.price is None:
             raise ModelMisconfigured(
@@ -188,12 +188,12 @@ class SpendBudget:
             self._under_way[id(bill)] = bill
             return True
 
-    def _end(self, bill: Bill) -> None:
+    def _end(self, bill: MeteredCall) -> None:
         with self._lock:
             if self._under_way.pop(id(bill), None) is not None:
                 for unit, amount in _sums(bill, bill.used).items():
                     self._spent[unit] += amount
 
 
-def _sums(bill: Bill, tokens: tuple[int, int]) -> dict[str, float]:
+def _sums(bill: MeteredCall, tokens: tuple[int, int]) -> dict[str, float]:
     return {"tokens": sum(tokens), "USD": bill.price.cost(*tokens) if bill.price else 0.0}

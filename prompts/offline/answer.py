@@ -194,9 +194,9 @@ def _compared(question: str, asked: AskedTerms, pieces: Sequence[_Piece], simila
 
     read: list[_Piece] = []
     for piece in pieces:
-        found = [of_piece.get(_place(piece)), of_section.get(_section(piece))]
-        if compared := [cosine for cosine in found if cosine is not None]:
-            read.append(replace(piece, meaning=MEANING * max(compared), cosine=found[0]))
+        sources = [of_piece.get(_place(piece)), of_section.get(_section(piece))]
+        if compared := [cosine for cosine in sources if cosine is not None]:
+            read.append(replace(piece, meaning=MEANING * max(compared), cosine=sources[0]))
     return sorted(read, key=lambda piece: -piece.worth(asked))
 
 
@@ -375,9 +375,9 @@ def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Quote]:
         if quotes and (end - start > left or (len(quotes) == MOST and not beside)):
             continue
         if not beside:
-            taken = [(quote.start, quote.end) for quote in quotes if quote.passage == passage]
+            spans = [(quote.start, quote.end) for quote in quotes if quote.passage == passage]
             room = min(OTHERS if quotes else BEST, left)
-            start, end = section_around(passage.text, quotables(passage.text, asked.language), best.place, room, taken)
+            start, end = section_around(passage.text, quotables(passage.text, asked.language), best.place, room, spans)
         used += end - start
         joined = [quote for quote in quotes if quote.touches(passage, start, end)]
         together = (*(piece for quote in joined for piece in quote.pieces), best)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import dropwhile, takewhile
 
-from prompts.text.alike import alike
 from prompts.text.amounts import MONTH, amount_of
 from prompts.text.languages import Language
+from prompts.text.misspelling import known_spelling
 from prompts.text.names_zh import frequency, tagged
 from prompts.text.question import parse_question
 from prompts.text.words import HAN_RUN, STOPWORDS, WORD, fold, is_han, simplified, stem, terms
@@ -140,7 +140,7 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         if term in _COLLOQUIAL or (HAN_RUN.match(term) and (len(term) == 1 or not {term} & (within | known))):
             continue
         unheard = term not in known and rarity(term) >= unknown and not HAN_RUN.match(term)
-        spelled[term] = alike(term, known) if unheard else term
+        spelled[term] = known_spelling(term, known) if unheard else term
         weights.setdefault(spelled[term], min(rarity(term), rarity(spelled[term])))
     words = han_words(content) if is_han(question) else {}
     if words:

@@ -177,9 +177,9 @@ class _PlanReading:
             head, raw = self.text[: amount.start].rstrip(" 于在$€£¥"), self.text[amount.start : amount.end]
             column = self._about("old" if _YEAR.fullmatch(raw) else self.size)
             for comparison, before, after in _SIDES:
-                told = re.search(rf"(?:{before})$", head) or re.compile(rf"\s?(?:{after})").match(self.text, amount.end)
-                if told and column is not None:
-                    self._is_new(told)
+                cue = re.search(rf"(?:{before})$", head) or re.compile(rf"\s?(?:{after})").match(self.text, amount.end)
+                if cue and column is not None:
+                    self._is_new(cue)
                     self._is_new(re.compile(re.escape(raw)).search(self.text, amount.start))
                     self._keep(column, comparison, raw)
                     self.columns = [c for c in self.columns if c != column]

@@ -68,7 +68,7 @@ class ConversationTurn:
 
 
 @dataclass
-class Standing:
+class StandaloneQuestion:
     """A question that stands on its own. `several`: what could stand for others as well, with all of them, the chosen
     one first; `missing`: what stands for something that nobody has named."""
 
@@ -77,7 +77,7 @@ class Standing:
     missing: list[str] = field(default_factory=list)
 
 
-def stand_alone(question: str, history: Sequence[str]) -> Standing:
+def stand_alone(question: str, history: Sequence[str]) -> StandaloneQuestion:
     """A question with what it means by the conversation; one that stands on its own comes back as it is.
 
     `history` holds earlier questions and answers, oldest first; its questions are read in the light of those before.
@@ -113,8 +113,8 @@ def _last(turns: Sequence[ConversationTurn]) -> ConversationTurn | None:
 # --- what stands for what --------------------------------------------------------------------------------------------
 
 
-def _stood(question: str, turns: Sequence[ConversationTurn]) -> Standing:
-    standing = Standing(_completed(question, turns))
+def _stood(question: str, turns: Sequence[ConversationTurn]) -> StandaloneQuestion:
+    standing = StandaloneQuestion(_completed(question, turns))
     if not turns and _half(question):
         standing.missing.append(question)
     for match in reversed(list(_REFERENCE.finditer(standing.text))):
@@ -318,7 +318,7 @@ def named(text: str) -> tuple[NameSpan, ...]:
 # --- what stays open -------------------------------------------------------------------------------------------------
 
 
-def doubts(standing: Standing) -> dict[str, tuple[str, ...]]:
+def doubts(standing: StandaloneQuestion) -> dict[str, tuple[str, ...]]:
     """What is open in a question that was read by its conversation: its pronouns.
 
     Each stretch with how it may be read, the reading taken first; none where nothing is known that it may stand for.

@@ -102,7 +102,7 @@ def is_laid_out(text: str, unit: Quotable) -> bool:
 
 
 def section_around(
-    text: str, quotes: Sequence[Quotable], place: int, room: int, taken: Sequence[tuple[int, int]] = ()
+    text: str, quotes: Sequence[Quotable], place: int, room: int, quoted: Sequence[tuple[int, int]] = ()
 ) -> tuple[int, int]:
     """What a unit is read with: the units of its section after it, then those before it, while they fit in `room`.
 
@@ -117,7 +117,7 @@ def section_around(
             0 <= other < len(quotes)
             and quotes[other].heading == unit.heading
             and end - start <= room
-            and not any(start < last and first < end for first, last in taken)
+            and not any(start < last and first < end for first, last in quoted)
         )
 
     first = last = place

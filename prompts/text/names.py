@@ -62,8 +62,9 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
     )
     titles = []
     for start, end in _title_spans(text, title):
-        told = kind_of_words(text[start:end].lower().split())
-        kind = told or ("person" if PERSON_AFTER.match(text, end) else "thing")
+        kind = kind_of_words(text[start:end].lower().split()) or (
+            "person" if PERSON_AFTER.match(text, end) else "thing"
+        )
         titles.append(NameSpan(" ".join(text[start:end].split()), start, end, kind))
     spans: list[NameSpan] = list(titles)
     for tokens in token_lists:

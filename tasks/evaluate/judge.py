@@ -89,12 +89,12 @@ async def _verdict(
         )
         shown = {"first": 0, "second": 1}
         winners = [
-            names[shown[one.winner] ^ order] if one.winner in shown else ""
-            for (order, _), one in zip(places, judged, strict=True)
+            names[shown[judgement.winner] ^ order] if judgement.winner in shown else ""
+            for (order, _), judgement in zip(places, judged, strict=True)
         ]
         orders = (tuple(winners[:repeats]), tuple(winners[repeats:]))
         winner = _majority(orders[0]) if _majority(orders[0]) == _majority(orders[1]) else ""
-        reasons = tuple(one.reason for one in judged)
+        reasons = tuple(judgement.reason for judgement in judged)
     return Verdict(
         question=question.id, criterion=criterion, first=names[0], second=names[1], winner=winner, orders=orders,
         reasons=reasons,

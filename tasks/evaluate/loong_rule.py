@@ -55,16 +55,16 @@ def is_right(question: EvaluationQuestion, values: Sequence[str], text: str) -> 
         return _in_order(_golden(gold), text) and _directions(gold, text)
     figures, first = _golden(gold), _MARKER.sub("", text.partition("\n")[0])
     if figures and not _is_name(gold, question.names):
-        return _listed(figures, values or [one.text for one in _golden(first)])
+        return _listed(figures, values or [figure.text for figure in _golden(first)])
     if values:
         return len(values) == 1 and _called(gold, values[0])
     return _called(gold, first) and sum(_called(name, first) for name in question.names) <= 1
 
 
-def _called(name: str, said: str) -> bool:
+def _called(name: str, answer: str) -> bool:
     """Whether what was said is, or holds, the name that Loong gives a company (its state aside: "CORP /DE/")."""
     plain = re.sub(r"\s*[\\/][A-Z]{2}[\\/]?$", "", name)
-    return same_name(plain, said) or holds_name(said, plain)
+    return same_name(plain, answer) or holds_name(answer, plain)
 
 
 def _is_name(text: str, names: Sequence[str]) -> bool:
@@ -75,26 +75,26 @@ def _is_name(text: str, names: Sequence[str]) -> bool:
 def _golden(text: str) -> list[WrittenFigure]:
     """The figures of a gold answer, less years."""
     plain = re.sub(r"(?<!\d)(?:19|20)\d{2}\s*年|第?[一二三四1-4]季度", " ", text)
-    return [one for one in figures_in(plain) if not _YEAR.fullmatch(one.text.strip(" 年"))]
+    return [figure for figure in figures_in(plain) if not _YEAR.fullmatch(figure.text.strip(" 年"))]
 
 
 def _bare(text: str) -> float | None:
     """A figure as written, its scale aside."""
-    found = figures_in(re.sub(r"\s*\(?in (?:thousands|millions)\)?|[十百千]?[万亿]+|百万", "", text))
-    return found[0].number if found else None
+    figures = figures_in(re.sub(r"\s*\(?in (?:thousands|millions)\)?|[十百千]?[万亿]+|百万", "", text))
+    return figures[0].number if figures else None
 
 
 def _equal(gold: WrittenFigure, text: str) -> bool:
     """Whether a text is the gold's figure: as written, with its scale, or rounded as the gold rounds it."""
-    found = figures_in(text)
+    figures = figures_in(text)
     written, asked = _bare(text), _bare(gold.text)
-    if not found or written is None or asked is None:
+    if not figures or written is None or asked is None:
         return False
-    if _close(written, asked) or _close(found[0].number, gold.number):
+    if _close(written, asked) or _close(figures[0].number, gold.number):
         return True
     decimals = len(gold.text.partition(".")[2].rstrip("亿万元 %)")) if "." in gold.text else 0
     scale = gold.number / asked if asked else 1.0
-    return scale >= 1e4 and round(found[0].number / scale, decimals) == asked
+    return scale >= 1e4 and round(figures[0].number / scale, decimals) == asked
 
 
 def _close(one: float, other: float) -> bool:
@@ -106,13 +106,13 @@ def _listed(figures: Sequence[WrittenFigure], values: Sequence[str]) -> bool:
 
 
 def _in_order(figures: Sequence[WrittenFigure], text: str) -> bool:
-    said = iter([one.text for one in figures_in(text)])
-    return all(any(_equal(gold, one) for one in said) for gold in figures)
+    numbers = iter([figure.text for figure in figures_in(text)])
+    return all(any(_equal(gold, number) for number in numbers) for gold in figures)
 
 
-def _directions(gold: str, said: str) -> bool:
+def _directions(gold: str, answer: str) -> bool:
     """Whether every direction that the gold speaks of is one of the answer's."""
-    own, other = fold(gold), fold(said)
+    own, other = fold(gold), fold(answer)
     return all(not pattern.search(own) or pattern.search(other) is not None for pattern in (_UP, _DOWN, _SAME))
 
 
@@ -126,11 +126,11 @@ def _same_classes(gold: str, names: Sequence[str], text: str) -> bool:
 def _classes(text: str) -> dict[str, list[str]] | None:
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(text)
+            value = read(text)
         except (ValueError, SyntaxError):
             continue
-        if isinstance(found, dict):
-            return {str(name): [str(one) for one in things] for name, things in found.items()}
+        if isinstance(value, dict):
+            return {str(name): [str(thing) for thing in things] for name, things in value.items()}
     return None
 
 
@@ -145,7 +145,7 @@ def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, fr
 
 def figures_in(text: str) -> list[WrittenFigure]:
     """The figures of a text."""
-    return [WrittenFigure(text=text[one.start : one.end].strip(), number=one.number) for one in amounts_in(text)]
+    return [WrittenFigure(text=text[part.start : part.end].strip(), number=part.number) for part in amounts_in(text)]
 
 
 def same_name(one: str, other: str) -> bool:

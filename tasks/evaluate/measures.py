@@ -235,7 +235,7 @@ def citation_scores(question: str, text: str, cited: Mapping[str, str], scorer: 
 def cited_texts(answer: Answer) -> dict[str, str]:
     """The text behind each marker: the whole passage where the answer has it, else what is quoted of it."""
     passages = {passage.chunk: passage.text for passage in answer.passages}
-    texts = by_key((one.marker, passages.get(one.chunk) or one.quote) for one in answer.citations)
+    texts = by_key((citation.marker, passages.get(citation.chunk) or citation.quote) for citation in answer.citations)
     return {marker: "\n".join(dict.fromkeys(own)) for marker, own in texts.items()}
 
 

@@ -88,8 +88,8 @@ def router_effect(result: EvaluationResult) -> dict[str, Cells]:
     for system in result.evaluation.systems:
         own = [row for row in result.answers if row.system == system.name and row.question in asked and row.answer]
         if system.mode == "struct" and own:
-            told = [(row.answer.trace.route.type, row.question) for row in own if row.answer]
-            hits = [float(choice in right[name]) for choice, name in told if name in differing]
+            routed = [(row.answer.trace.route.type, row.question) for row in own if row.answer]
+            hits = [float(choice in right[name]) for choice, name in routed if name in differing]
             final = [asked[row.question][system.name] for row in own if system.name in asked[row.question]]
             rows[system.name] = {"accuracy": _mean(hits), measure: _mean(final)}
     wrong = [[value for value in own if value < max(own)] or own for own in scored.values()]

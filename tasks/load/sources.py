@@ -52,7 +52,7 @@ from tasks.step import step
 if TYPE_CHECKING:
     import networkx as nx
 
-Source: TypeAlias = "str | Path | nx.Graph"
+PathOrGraph: TypeAlias = "str | Path | nx.Graph"
 JOINT = "\n\n"
 _LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
@@ -71,12 +71,12 @@ class Loaded(Record):
 
 
 @step("load")
-async def load(sources: Sequence[Source]) -> Loaded:
+async def load(sources: Sequence[PathOrGraph]) -> Loaded:
     """Read everything that the named sources hold; SourceNotFound before anything is read where one does not exist."""
     return await asyncio.to_thread(read_sources, sources)
 
 
-def read_sources(sources: Sequence[Source]) -> Loaded:
+def read_sources(sources: Sequence[PathOrGraph]) -> Loaded:
     """Everything that the named sources hold.
 
     A source is a file, a folder (read with its sub-folders), a glob pattern or a NetworkX graph: its edges are triples.

@@ -121,7 +121,7 @@ def _musique(parts: Parts) -> Result:
     """Rows {id, question, answer, answer_aliases, answerable, paragraphs: [{title, paragraph_text, is_supporting}]}."""
     pool, questions = _Pool(), []
     for row in parts["questions"]:
-        named = [(pool.add(one["title"], one["paragraph_text"]), one["is_supporting"]) for one in row["paragraphs"]]
+        named = [(pool.add(part["title"], part["paragraph_text"]), part["is_supporting"]) for part in row["paragraphs"]]
         questions.append(
             EvaluationQuestion(
                 id=row["id"], question=row["question"], kind=f"{row['id'].partition('hop')[0]} hops",
@@ -138,7 +138,7 @@ def _multihop_rag(parts: Parts) -> Result:
     bodies = {_url(row): row["body"] for row in parts["corpus"]}
     questions = []
     for place, row in enumerate(parts["questions"]):
-        evidence = [(_url(one), one.get("fact", "")) for one in _listed(row["evidence_list"])]
+        evidence = [(_url(item), item.get("fact", "")) for item in _listed(row["evidence_list"])]
         unknown = row["question_type"] == "null_query"
         questions.append(
             EvaluationQuestion(
@@ -168,7 +168,7 @@ def _nq(parts: Parts) -> Result:
     """NQ-open's rows {question, answer: [text]}; DPR's {question, answers, positive_ctxs: [{title, text}]} too."""
     pool, questions = _Pool(), []
     for place, row in enumerate(parts["questions"]):
-        gold = [pool.add(one["title"], one["text"]) for one in row.get("positive_ctxs", ())]
+        gold = [pool.add(context["title"], context["text"]) for context in row.get("positive_ctxs", ())]
         questions.append(
             EvaluationQuestion(
                 id=str(row.get("id", place)), question=row["question"], gold_documents=tuple(dict.fromkeys(gold)),
@@ -431,8 +431,8 @@ def _flat_document(row: Row, place: int) -> Row:
 
 def _texts(*given: Any) -> tuple[str, ...]:
     """The texts among values and lists of values, each once; a figure in a list of wordings is none."""
-    flat = [one for value in given for one in (value if isinstance(value, list | tuple) else [value])]
-    return tuple(dict.fromkeys(one for one in flat if isinstance(one, str) and one.strip()))
+    flat = [text for value in given for text in (value if isinstance(value, list | tuple) else [value])]
+    return tuple(dict.fromkeys(text for text in flat if isinstance(text, str) and text.strip()))
 
 
 def _listed(given: Any) -> list[Any]:

@@ -36,17 +36,17 @@ def load_set(name_or_path: str | Path, data: Path | None = None, first: int | No
     """
     name, path = str(name_or_path), Path(name_or_path)
     if name in published_sets():
-        found = _published(published_sets()[name], data)
+        loaded = _published(published_sets()[name], data)
     elif path.is_file():
-        found = _flat(_stem(path), path, data or _beside(path))
+        loaded = _flat(_stem(path), path, data or _beside(path))
     elif data is not None and (pair := _one(data, [f"{name}_questions.jsonl*", f"{name}.jsonl*"])):
-        found = _flat(name, pair, _beside(pair))
+        loaded = _flat(name, pair, _beside(pair))
     else:
         raise UsageError(
             f"There is no question set {name!r}" + (f" in {data}." if data else "."),
             f"Name a file of rows {{id, question, …}}, or one of {', '.join(published_sets())}.",
         )
-    return found if first is None else found.model_copy(update={"questions": found.questions[:first]})
+    return loaded if first is None else loaded.model_copy(update={"questions": loaded.questions[:first]})
 
 
 def write_questions(questions: Sequence[EvaluationQuestion], path: Path) -> None:

@@ -162,7 +162,7 @@ class _Maker:
             if missing <= 0:
                 return
             wanted = missing + (max(2, missing // 4) if later else 0)  # some of them will be lost again
-            asked_before = (one.question for one in reversed(self.questions))
+            asked_before = (question.question for question in reversed(self.questions))
             each, known = ceil(wanted / len(slots)), first_fitting(asked_before, rough_tokens, self.limits.rate)[::-1]
             lists = await gather_or_cancel(
                 asker.run(self.description, user, task, known, each) for user, task in slots[: ceil(wanted / each)]

@@ -16,9 +16,9 @@ from prompts.text.thesaurus import members
 from prompts.text.tokens import rarity
 from prompts.text.words import content_terms, is_han
 from storage.records import Chunk
+from tasks.citations import pool_of
 from tasks.retrieve.lexical import scaled
 from tasks.retrieve.search import SearchIndex
-from tasks.sources import pool_of
 
 NEAR_CHUNKS = 48
 FEEDBACK_CHUNKS, FEEDBACK_LEAST = 20, 6  # a tenth of all, within these

@@ -20,8 +20,8 @@ from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, Document, by_key
+from tasks.citations import pool_of
 from tasks.read_reports.near import CommunityChunkIndex
-from tasks.sources import pool_of
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class ReportTexts:
 
 
 @dataclass(frozen=True)
-class Library:
+class CitedDocuments:
     """The documents that findings point into, and their chunks in order."""
 
     documents: Mapping[str, Document]
@@ -56,7 +56,7 @@ class Library:
 
 
 def report_texts(
-    reports: Sequence[Report], library: Library, near: Mapping[str, float], *, quotes_only: bool
+    reports: Sequence[Report], library: CitedDocuments, near: Mapping[str, float], *, quotes_only: bool
 ) -> ReportTexts:
     """The reports with their findings as evidence; a finding whose document is not in the library is left out.
 

@@ -23,9 +23,9 @@ from storage.graph_records import (
     Relation,
     RelationMention,
 )
-from storage.provenance import Verdict, Went
+from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import DeadLetter, content_id
-from tasks.resolve.keys import Place, Resolved, main_kind, name_key, qualifier_of
+from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
 
 Given = Mapping[str, str]  # what people say a group is: its kind, name and description, where they say one
 
@@ -35,13 +35,13 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
     if not edits:
         return resolved, {}
     keys, reasons, given = dict(resolved.keys), dict(resolved.reasons), dict[str, Given]()
-    by_name: dict[str, set[Place]] = defaultdict(set)
-    members: dict[str, set[Place]] = defaultdict(set)
+    by_name: dict[str, set[DocumentName]] = defaultdict(set)
+    members: dict[str, set[DocumentName]] = defaultdict(set)
     for place, group in keys.items():
         by_name[place[1]].add(place)
         members[group].add(place)
 
-    def move(places: set[Place], before: str, after: str, reason: str) -> None:
+    def move(places: set[DocumentName], before: str, after: str, reason: str) -> None:
         members[before] -= places
         members[after] |= places
         keys.update(dict.fromkeys(places, after))
@@ -65,7 +65,9 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
     return Resolved(keys, reasons), given
 
 
-def _group_of(subject: Subject | None, keys: Mapping[Place, str], by_name: Mapping[str, set[Place]]) -> str | None:
+def _group_of(
+    subject: Subject | None, keys: Mapping[DocumentName, str], by_name: Mapping[str, set[DocumentName]]
+) -> str | None:
     """The group that most places of the subject are in."""
     if subject is None:
         return None
@@ -74,7 +76,7 @@ def _group_of(subject: Subject | None, keys: Mapping[Place, str], by_name: Mappi
     return min(counted, key=lambda group: (-counted[group], group)) if counted else None
 
 
-def _leaving(edit: Edit, places: set[Place]) -> set[Place]:
+def _leaving(edit: Edit, places: set[DocumentName]) -> set[DocumentName]:
     """The places that a split takes away; none where nothing would be left."""
     names = {name_key(name) for name in edit.names}
     leaving = {place for place in places if place[1] in names or place[0] in edit.documents}
@@ -87,7 +89,7 @@ def _leaving(edit: Edit, places: set[Place]) -> set[Place]:
 def claims_of(
     extractions: Sequence[Extraction],
     documents: Mapping[str, str],
-    keys: Mapping[Place, str],
+    keys: Mapping[DocumentName, str],
     wanted: Collection[str] | None,
 ) -> tuple[Claim, ...]:
     """The claims about the wanted groups (None: all) by id; what two overlapping chunks claim of the same words is one.
@@ -137,8 +139,8 @@ class ResolvedGraph(GraphRows):
     touched: tuple[str, ...] | None = None
     lost: tuple[str, ...] = ()
     size: int = 0
-    places: Mapping[Place, Went] = field(default_factory=dict)
-    decisions: Mapping[str, Verdict] = field(default_factory=dict)
+    places: Mapping[DocumentName, ResolvedTo] = field(default_factory=dict)
+    decisions: Mapping[str, PairDecision] = field(default_factory=dict)
 
     def without_rows(self) -> "ResolvedGraph":
         """What the steps after it need of a graph whose rows are stored."""
@@ -221,8 +223,8 @@ def _sorted(
 
 def _stated(group: Sequence[Mention] | Sequence[RelationMention], documents: Mapping[str, str]) -> tuple[str, ...]:
     """What is said of a thing or a relation, each wording once, in the order of the documents."""
-    said = (each for each in group if each.description)
-    ordered = sorted((documents[each.chunk], each.start, each.description) for each in said)
+    described = (each for each in group if each.description)
+    ordered = sorted((documents[each.chunk], each.start, each.description) for each in described)
     return tuple(dict.fromkeys(text for *_, text in ordered))
 
 

@@ -14,7 +14,7 @@ from prompts.text.likeness import SAME_WORD, numbers_of, opposed
 from prompts.text.names import kind_of_words
 from storage.graph_records import Extraction
 from storage.records import by_key
-from tasks.resolve.keys import Joined, kinds_differ, name_key
+from tasks.resolve.keys import UnionFind, kinds_differ, name_key
 from tasks.resolve.mentions import NamesRead
 
 _RARE = 8  # names that share a word, at most, for it to make a block
@@ -30,7 +30,7 @@ def open_pairs(
     extractions: Sequence[Extraction],
     documents: Mapping[str, str],
     read: NamesRead,
-    joined: Joined,
+    joined: UnionFind,
 ) -> list[OpenPair]:
     """The pairs that no rule has joined and that a decision may: similar names beside the same others."""
     titled = set(read.titles.values())

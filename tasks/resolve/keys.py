@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from prompts.text.words import fold, fold_name
+from storage.provenance import DocumentName
 
 _HONORIFICS = frozenset({"mr", "dr", "prof", "professor", "sir"})
 STRONG_KINDS = frozenset({"person", "organisation", "place"})
 
 _NO_BRACKETS = str.maketrans("()（）", "[][]")
-
-Place = tuple[str, str]  # a document and the key of a name in it
 
 
 @lru_cache(maxsize=1_000_000)
@@ -49,19 +48,19 @@ def kinds_differ(one: str, other: str) -> bool:
 class Resolved:
     """Where each mention went: (document, key) → key of the group, and why where it was not the name itself."""
 
-    keys: Mapping[Place, str]
-    reasons: Mapping[Place, str]
+    keys: Mapping[DocumentName, str]
+    reasons: Mapping[DocumentName, str]
 
 
 @dataclass(slots=True)
-class Joined:
+class UnionFind:
     """Union-find over keys, with the reason of every union; the least key of a group leads it."""
 
     leader: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
-    def copy(self) -> "Joined":
-        return Joined(dict(self.leader), dict(self.reasons))
+    def copy(self) -> "UnionFind":
+        return UnionFind(dict(self.leader), dict(self.reasons))
 
     def find(self, key: str) -> str:
         root = key

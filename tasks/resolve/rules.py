@@ -23,8 +23,9 @@ from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from prompts.text.names import CLASSES, TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
 from storage.graph_records import Extraction
+from storage.provenance import DocumentName
 from tasks.resolve.candidates import OpenPair, fits_given, open_pairs
-from tasks.resolve.keys import Joined, Place, Resolved, kinds_differ
+from tasks.resolve.keys import Resolved, UnionFind, kinds_differ
 from tasks.resolve.mentions import NamesRead, names_read
 
 _CLEAR = 1.25  # how much better the best of several homonyms must fit
@@ -47,8 +48,8 @@ class Prepared:
 
     documents: Mapping[str, str]
     read: NamesRead
-    joined: Joined
-    local: Mapping[Place, str]
+    joined: UnionFind
+    local: Mapping[DocumentName, str]
     open: Sequence[OpenPair]
     exact: Collection[str] = ()
 
@@ -76,8 +77,8 @@ def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
         if verdict.same:
             joined.join(*keys_of_pair, verdict.reason)
     homonyms = Homonyms(known, joined)
-    keys: dict[Place, str] = {}
-    reasons: dict[Place, str] = {}
+    keys: dict[DocumentName, str] = {}
+    reasons: dict[DocumentName, str] = {}
     for document, names in known.keys.items():
         shortened = DocumentNames(document, known)
         for key in names:
@@ -93,9 +94,9 @@ def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
     return Resolved(keys, reasons)
 
 
-def _join(known: NamesRead) -> tuple[Joined, dict[Place, str]]:
+def _join(known: NamesRead) -> tuple[UnionFind, dict[DocumentName, str]]:
     """The unions that hold everywhere, and (document, short name) → name for those that hold in one document."""
-    joined, local = Joined(), dict[Place, str]()
+    joined, local = UnionFind(), dict[DocumentName, str]()
     titled = set(known.titles.values())
     many = {bare for bare, keys in known.qualified.items() if len(keys) > 1}
     partners: dict[str, set[str]] = defaultdict(set)
@@ -124,7 +125,7 @@ def _stands_for_several(key: str, partners: Iterable[str]) -> bool:
     return len(key) in _ABBREVIATION and sum(" " in partner and partner.isascii() for partner in partners) > 1
 
 
-def _join_forms(known: NamesRead, joined: Joined, many: Collection[str], titled: Collection[str]) -> None:
+def _join_forms(known: NamesRead, joined: UnionFind, many: Collection[str], titled: Collection[str]) -> None:
     """Join the names that differ in their writing alone, where their kinds allow it; `many` are names of several."""
     forms: dict[str, dict[str, str]] = defaultdict(dict)
     for key, names in known.written.items():
@@ -143,7 +144,7 @@ def _join_forms(known: NamesRead, joined: Joined, many: Collection[str], titled:
 class Homonyms:
     """Names that several qualified things bear ("Mercury (planet)", "Mercury (element)"), and what tells them apart."""
 
-    def __init__(self, read: NamesRead, joined: Joined) -> None:
+    def __init__(self, read: NamesRead, joined: UnionFind) -> None:
         self.read = read
         self.several = {bare: keys for bare, keys in read.qualified.items() if len(keys) > 1}
         documents = [*read.keys] if self.several else []

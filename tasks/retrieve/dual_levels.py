@@ -24,11 +24,11 @@ from storage.answer_records import Passage
 from storage.graph_records import Entity, Relation
 from storage.records import Chunk, by_key
 from tasks.answer import Note
+from tasks.citations import Source, number_of, source_of
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
-from tasks.sources import Source, number_of, source_of
 from tasks.step import BRIEF, step
 
 Vector = NDArray[np.float32]
@@ -59,7 +59,7 @@ ENTITY_SHARE, RELATION_SHARE = 0.1, 0.15
 
 @dataclass(frozen=True)
 class LevelScores:
-    """What one level, or both, found: a score for every chunk, entity and relation of `Levels`, 0 where it is not."""
+    """What one level, or both, found: a score for every chunk, entity and relation of the index, 0 where it is not."""
 
     chunks: Scores
     entities: Scores
@@ -74,7 +74,7 @@ class LevelScores:
         )
 
 
-class Levels:
+class DualLevelIndex:
     """The graph of a generation as both levels search it; immutable, so safe to share between threads."""
 
     def __init__(
@@ -207,7 +207,7 @@ def keyed_text(relation: Relation) -> str:
 
 @step("search-graph", BRIEF, asks_model=True)
 async def search_graph(
-    levels: Levels,
+    levels: DualLevelIndex,
     level: Level,
     links: Sequence[Link],
     keys: Sequence[str],
@@ -227,7 +227,7 @@ async def search_graph(
 # --- tables for the context ------------------------------------------------------------------------------------------
 
 
-def best_rows(scores: LevelScores, levels: Levels, tokens: int) -> tuple[list[Entity], list[Relation]]:
+def best_rows(scores: LevelScores, levels: DualLevelIndex, tokens: int) -> tuple[list[Entity], list[Relation]]:
     """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
     of each."""
     entities, relations = _best(scores.entities, levels.entities), _best(scores.relations, levels.relations)

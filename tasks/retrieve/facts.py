@@ -11,7 +11,7 @@ from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import by_key
 
 
-class Ways:
+class WeightedEdges:
     """The relations as weighted edges between entities, whatever their direction; immutable.
 
     A step costs 1 and the mean of log(1 + degree) of its ends.
@@ -59,9 +59,9 @@ class GraphFacts:
         return sorted(self.touching.get(entity, ()), key=lambda relation: (-relation.weight, relation.id))
 
     @cached_property
-    def ways(self) -> Ways:
+    def ways(self) -> WeightedEdges:
         """All relations as weighted edges."""
-        return Ways(self.entities, self.relations.values())
+        return WeightedEdges(self.entities, self.relations.values())
 
     def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
         """Only the relations that some chunks state, with those places alone; no entity tells what others say of it."""

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from prompts.text.alike import SEARCHED, alike
 from prompts.text.languages import language_among
+from prompts.text.misspelling import SEARCHED, known_spelling
 from prompts.text.words import HAN_RUN, simplified, terms
 from storage.answer_records import Passage
 from storage.records import Chunk, by_key
@@ -85,15 +85,18 @@ class Lexicon:
 
     def _terms_of(self, question: str) -> list[str]:
         wanted = language_among(question, self.languages).content_terms(question)
-        return [alike(term, self._begun.get(term[0], ())) if self._may_be_misspelt(term) else term for term in wanted]
+        return [self._spelling(term) for term in wanted]
 
     @cached_property
     def _begun(self) -> dict[str, list[str]]:
         """The vocabulary by first letter, which few mistype: a look at the whole would cost each question its size."""
         return by_key((term[:1], term) for term in self.column)
 
-    def _may_be_misspelt(self, term: str) -> bool:
-        return len(term) >= SEARCHED and term not in self.column and not HAN_RUN.match(term)
+    def _spelling(self, term: str) -> str:
+        """The term, or what it may be a misspelling of."""
+        if len(term) < SEARCHED or term in self.column or HAN_RUN.match(term):
+            return term
+        return known_spelling(term, self._begun.get(term[0], ()))
 
     def scores_of(self, wanted: Iterable[str]) -> Scores:
         columns = [self.column[term] for term in wanted if term in self.column]

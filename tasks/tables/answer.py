@@ -19,7 +19,7 @@ from prompts.text.words import is_han
 from storage.answer_records import RouteDecision, StructureType, SubQuestion, TableCell, TableResult
 from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
-from tasks.sources import Source, number_of, packed
+from tasks.citations import Source, number_of, packed
 from tasks.step import BRIEF, step
 from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run
@@ -165,7 +165,7 @@ class _Writer:
         self.names = [self.name(group) for group in outcome.groups]
         # The rows behind the result, those of the result first.
         self.rows = list(dict.fromkeys([*(row for group in outcome.groups for row in group.rows), *outcome.rows]))
-        used = [self.table.label, outcome.by, *(one.column for one in outcome.conditions), *outcome.columns]
+        used = [self.table.label, outcome.by, *(condition.column for condition in outcome.conditions), *outcome.columns]
         self.columns = list(dict.fromkeys(column for column in used if column is not None))
         self.shown = first_fitting(self.rows, lambda row: rough_tokens(" | ".join(self.line(row))), most)
 
@@ -192,8 +192,8 @@ class _Writer:
                 shown.append(name)
             elif self.operation == "lookup" or len(self.outcome.columns) > 1:
                 cells = self.asked_for(group)
-                told = (f"{self.header(at)}{colon}{cell.raw}{self.remark([cell])}" for at, cell in cells)
-                shown.append(f"{name} – {', '.join(told)}")
+                lines = (f"{self.header(at)}{colon}{cell.raw}{self.remark([cell])}" for at, cell in cells)
+                shown.append(f"{name} – {', '.join(lines)}")
             else:
                 shown.append(f"{name}{colon}{self.figure(group)}")
         listed = join.join(shown) + (f" (+ {len(self.names) - len(shown)})" if len(self.names) > len(shown) else "")

@@ -68,7 +68,7 @@ async def _request(question: EvaluationQuestion, find: Find | None, most: int) -
     return AnswerRequest(question.question, texts)
 
 
-def worth_of(step: TrainedStep, name: str, found: Callable[[Sequence[str]], Sequence[Passage]]) -> Worth:
+def worth_of(step: TrainedStep, name: str, search: Callable[[Sequence[str]], Sequence[Passage]]) -> Worth:
     """What an answer to an example is worth by a measure; `found` searches for a rewriter's queries."""
     if step in {"router", "filter"}:
         return router.same_structure if step == "router" else filtering.same_label
@@ -78,7 +78,7 @@ def worth_of(step: TrainedStep, name: str, found: Callable[[Sequence[str]], Sequ
         if step == "answer":
             return _score(name, gold, plain_answer(gold.question, given["written"].answer, given["written"].values))
         rewriting = given["rewriting"]
-        passages = tuple(found([rewriting.question, *rewriting.queries]))
+        passages = tuple(search([rewriting.question, *rewriting.queries]))
         return _score(name, gold, plain_answer(gold.question, "").model_copy(update={"passages": passages}))
 
     return worth

@@ -187,11 +187,11 @@ def traversal_trail(
     trail = []
     for step, outcome in zip(steps, outcomes, strict=True):
         if isinstance(outcome, Problem):
-            told, shown = outcome.sentence(), list[Relation]()
+            text, shown = outcome.sentence(), list[Relation]()
         else:
-            told, shown = _listed(_names(outcome, stated)), relations_in(outcome.chains)[:MOST_STATEMENTS]
+            text, shown = _listed(_names(outcome, stated)), relations_in(outcome.chains)[:MOST_STATEMENTS]
         chunks = dict.fromkeys(stated.of(relation).chunk for relation in shown)
-        trail.append(SubQuestion(question=_asked(step, stated.facts), answer=told, evidence=tuple(chunks)))
+        trail.append(SubQuestion(question=_asked(step, stated.facts), answer=text, evidence=tuple(chunks)))
     return tuple(trail)
 
 

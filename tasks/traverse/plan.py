@@ -11,7 +11,7 @@ from typing import Literal
 from prompts.traverse import Hop, Operator, PlanStep, TraversalPlan
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
-from tasks.retrieve.facts import GraphFacts, Ways
+from tasks.retrieve.facts import GraphFacts, WeightedEdges
 from tasks.step import step
 from tasks.traverse.entity_names import Spellings
 from tasks.traverse.meta_paths import Chain, Vocabulary, chains_along
@@ -320,7 +320,7 @@ def shortest_paths(
     """
     ways = facts.ways
     if relations is not None:
-        ways = Ways(
+        ways = WeightedEdges(
             facts.entities, (relation for relation in facts.relations.values() if relation.predicate in relations)
         )
     chains = sorted(chain for source in sources for target in targets for chain in ways.cheapest(source, target, k))

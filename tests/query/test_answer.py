@@ -13,7 +13,7 @@ from prompts.engine.calls import rough_tokens
 from prompts.engine.models import Models
 from storage.records import Document, Part
 from tasks.answer import AnswerContext, Answered, AnswerOptions, Note, StatedAnswer, answer, bind
-from tasks.sources import Source, best_quote, merged, packed
+from tasks.citations import Source, best_quote, merged, packed
 from tests.query.steps import scripted
 
 QUESTION = "Who designed the Orla Bridge, and how old is it in 2031?"

@@ -15,7 +15,7 @@ from prompts.text.likeness import form
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Extraction, Mention, RelationMention
 from storage.records import Chunk
-from tasks.dedupe import Before, build_graph, dedupe
+from tasks.dedupe import LastResolution, build_graph, dedupe
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.resolve.keys import name_key
 from tests.query.steps import scripted, sent
@@ -210,7 +210,7 @@ async def test_what_a_model_has_decided_is_not_asked_again() -> None:
     resolver = scripted(Resolve, *[{"verdicts": [verdict]}] * 2)
     extractions, chunks = found_in(*SIMILAR)
     first = await dedupe(extractions, list(chunks.values()), resolver)
-    before = Before(places=first.places, documents=(), decisions=first.decisions)
+    before = LastResolution(places=first.places, documents=(), decisions=first.decisions)
     again = await dedupe(extractions, list(chunks.values()), resolver, before=before)
     assert len(sent(resolver)) == 1
     assert again.decisions == first.decisions

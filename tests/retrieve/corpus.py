@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from storage.database import SparseCounts
 from storage.graph_records import Alias, Entity, Occurrence, Relation
 from storage.records import Chunk
-from tasks.retrieve.dual_levels import Levels
+from tasks.retrieve.dual_levels import DualLevelIndex
 from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.search import SearchIndex
 from tests.records import chunk_of
@@ -47,7 +47,7 @@ def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> SparseCount
     return SparseCounts(names, places, csr_matrix(np.array(stands, np.int32)))
 
 
-def graph(vectors: Mapping[str, NDArray[np.float32]] | None = None) -> tuple[SearchIndex, GraphFacts, Levels]:
+def graph(vectors: Mapping[str, NDArray[np.float32]] | None = None) -> tuple[SearchIndex, GraphFacts, DualLevelIndex]:
     """The same graph in the forms that retrieval reads; `vectors` of its relations."""
     chunks = [passage(document) for document in TEXTS]
     entities = [
@@ -68,4 +68,4 @@ def graph(vectors: Mapping[str, NDArray[np.float32]] | None = None) -> tuple[Sea
         for n, (*_, document, _) in enumerate(STATED)
     ]
     facts = GraphFacts(entities, relations, places)
-    return index, facts, Levels(index, facts, vectors)
+    return index, facts, DualLevelIndex(index, facts, vectors)

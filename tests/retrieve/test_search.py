@@ -9,9 +9,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from storage.records import Chunk
+from tasks.citations import source_of
 from tasks.load.rows import opening_subject
 from tasks.retrieve.dual_levels import (
-    Levels,
+    DualLevelIndex,
     LevelScores,
     best_rows,
     graph_notes,
@@ -21,7 +22,6 @@ from tasks.retrieve.lexical import K1, B, Lexicon
 from tasks.retrieve.link import OTHER_NAME, Names
 from tasks.retrieve.passage_sets import Switches
 from tasks.retrieve.search import SearchIndex, Walker, retrieve, subjects
-from tasks.sources import source_of
 from tests.records import chunk_of
 from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
 from tests.retrieve.passages import index_of
@@ -290,7 +290,7 @@ def high(*keys: str, documents: list[str] | None = None) -> LevelScores:
     return LEVELS.high(keys, LEVELS.near(text, {}, documents))
 
 
-def found_by_levels(level: LevelScores, levels: Levels = LEVELS) -> list[str]:
+def found_by_levels(level: LevelScores, levels: DualLevelIndex = LEVELS) -> list[str]:
     return [passage.document for passage in levels.best(level, 5)]
 
 

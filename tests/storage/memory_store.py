@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from storage.errors import StorageError
-from storage.vector_stores import ServerAddress
-from storage.vectors import REBUILD, Hit, StoredVectors, Vector, Window
+from storage.vectors import REBUILD, Hit, ServerAddress, StoredVectors, Vector, Window
 
 
 @dataclass

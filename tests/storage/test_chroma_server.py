@@ -16,7 +16,8 @@ import httpx
 import pytest
 
 from storage.errors import SettingsError, StorageError
-from storage.vector_stores import ServerAddress, open_vector_store
+from storage.vector_stores import open_vector_store
+from storage.vectors import ServerAddress
 from storage.workspace import Workspace
 from tests.patience import wait_for
 from tests.storage.samples import publish, put, same_ranking, served_by, vector

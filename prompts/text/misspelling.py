@@ -11,7 +11,7 @@ LONG = 8  # letters, from which on two slips are forgiven
 STEM, ENDING = 5, 4  # letters: the least that a misspelt ending leaves of a word, and the most of such an ending
 
 
-def alike(term: str, known: Collection[str]) -> str:
+def known_spelling(term: str, known: Collection[str]) -> str:
     """The known term that a term is a misspelling of; itself where there is none.
 
     Terms are stems: where the slip stands in the ending ("permanantly"), the stem of the right word begins the term.

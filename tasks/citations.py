@@ -1,8 +1,8 @@
-"""Sources, citations and evidence: the passages that an answer is written from, their quotes and quotable units.
+"""Citations: the sources that an answer is written from, the quotes of them, and their check against the document.
 
 A source is packed into the tokens that a prompt has for it; a citation of it is checked against the stored document,
-character by character (`citation_of`). A unit is a sentence, a table row, a step of a
-list or a triple.
+character by character (`citation_of`). The units of a source that can be quoted are its sentences, table rows and
+steps of lists.
 """
 
 import re
@@ -168,7 +168,7 @@ _AFTER_STEP = re.compile(r"\n\s*\n|\n#")
 T = TypeVar("T")
 
 
-class Lazily(Sequence[T]):
+class LazySequence(Sequence[T]):
     """What is made when somebody first looks at it: most questions never look at every sentence of their passages."""
 
     def __init__(self, make: Callable[[], Iterable[T]]) -> None:
