@@ -29,6 +29,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
         ├── DiskFailed            the disk does not do what it should
         ├── TooLittle             the process has too little memory or too few open files
         ├── InUse                 another process has held it for too long
+        ├── NoLocks               the disk keeps no locks
         └── Damaged               the content is not what was written
 """
 
@@ -289,6 +290,11 @@ class TooLittle(FileFault):
 class InUse(FileFault):
     problem = "another process holds it"
     cure = "Run the same command again when that one is done."
+
+
+class NoLocks(FileFault):
+    problem = "its disk keeps no locks"
+    cure = "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
 
 
 class Damaged(FileFault):

@@ -17,13 +17,16 @@ from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
 
 import duckdb
 
-from storage.errors import Damaged, DiskFailed, DiskFull, FileFault, InUse, NotPermitted, StorageError, TooLittle
+from storage.errors import (
+    Damaged, DiskFailed, DiskFull, FileFault, InUse, NoLocks, NotPermitted, StorageError, TooLittle
+)  # fmt: skip
 
 _OF_THE_SYSTEM: dict[int, type[FileFault]] = {
     errno.EACCES: NotPermitted, errno.EPERM: NotPermitted, errno.EROFS: NotPermitted,
     errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EFBIG: DiskFull,
     errno.EMFILE: TooLittle, errno.ENFILE: TooLittle, errno.ENOMEM: TooLittle,
-    errno.EIO: DiskFailed, errno.ENXIO: DiskFailed, errno.ENODEV: DiskFailed, errno.ESTALE: DiskFailed
+    errno.EIO: DiskFailed, errno.ENXIO: DiskFailed, errno.ENODEV: DiskFailed, errno.ESTALE: DiskFailed,
+    errno.ENOLCK: NoLocks, errno.EOPNOTSUPP: NoLocks
 }  # fmt: skip
 _OF_SQLITE: dict[int, type[FileFault]] = {
     sqlite3.SQLITE_READONLY: NotPermitted, sqlite3.SQLITE_PERM: NotPermitted, sqlite3.SQLITE_AUTH: NotPermitted,
@@ -37,6 +40,7 @@ _DAMAGED_WORDS = (
 )  # fmt: skip
 _CODE = re.compile(r"\(code: (\d+)\)")
 _LOCK_WORDS = ("Could not set lock", "Conflicting lock")
+_NOBODY = "PID 0."  # holds a lock that could not be had: there are none
 
 DATABASE_ERRORS = (sqlite3.Error, duckdb.Error)
 
@@ -120,7 +124,7 @@ def _of_duckdb(error: duckdb.Error, place: str | Path, damaged: str) -> StorageE
     if isinstance(error, duckdb.OutOfMemoryException):
         return TooLittle(place, words)
     if any(known in words for known in _LOCK_WORDS):
-        return InUse(place, words)
+        return (NoLocks if _NOBODY in words else InUse)(place, words)
     if any(known in words for known in _DAMAGED_WORDS) or isinstance(error, duckdb.SerializationException):
         return Damaged(place, words, damaged)
     return StorageError(place, f"the database refuses this ({words})")

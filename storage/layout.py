@@ -17,6 +17,7 @@ process ends, however it ends.
 
 import fcntl
 import os
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -82,7 +83,7 @@ class Layout:
         if not self.generations.is_dir():
             return []
         names = [folder.name for folder in self.generations.iterdir()]
-        return sorted(int(name) for name in names if name.isdecimal() and name == f"{int(name):06d}")
+        return sorted(int(name) for name in names if re.fullmatch("(?!000000)[0-9]{6}", name))
 
     def stated(self) -> Pointer | None:
         """What CURRENT says; None where it is missing or damaged."""
@@ -202,10 +203,9 @@ class WriterLock(_Lock):
             path.parent.mkdir(parents=True, exist_ok=True)
             super().__init__(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            now = utc_now()
-            holder = _Holder(pid=os.getpid(), host=socket.gethostname(), since=now)
             with faults_told(path):
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                holder = _Holder(pid=os.getpid(), host=socket.gethostname(), since=utc_now())
                 os.ftruncate(self._descriptor, 0)
                 os.pwrite(self._descriptor, holder.model_dump_json().encode(), 0)
         except BlockingIOError:
@@ -231,12 +231,17 @@ class Lease(_Lock):
                 descriptor = os.open(folder, os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        lease = cls(descriptor)
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-            # The folder may have been moved between opening and locking.
-            if os.path.samestat(os.fstat(descriptor), folder.stat()):
-                return cls(descriptor)
+            with faults_told(folder):
+                fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                # The folder may have been moved between opening and locking.
+                if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                    return lease
         except (BlockingIOError, FileNotFoundError):
             pass
-        os.close(descriptor)
+        except BaseException:
+            lease.release()
+            raise
+        lease.release()
         return None

@@ -1,5 +1,5 @@
-"""A power cut as a run publishes, limits of the process, a clock that jumps, a workspace that goes: the current
-generation answers or the fault is told in words, and the next run gives what an undisturbed one gives."""
+"""A power cut as a run publishes, limits of the process, a clock that jumps, a disk that fills, a workspace that goes:
+the current generation answers or the fault is told in words, and the next run gives what an undisturbed one gives."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -17,11 +17,12 @@ import pytest
 
 from flows.index import IndexOptions
 from flows.operations.index_run import index_run
-from storage.errors import Damaged, StorageError
+from storage.errors import Damaged, DiskFull, StorageError
 from storage.export import Export
 from tasks.step import watched
 from tests.copying import copy_of
-from tests.faults.test_kills import ROOT, graph_of, runtime_of
+from tests.faults.disk import full
+from tests.faults.test_kills import ROOT, STEPS, graph_of, runtime_of
 from tests.flows.conftest import row
 from tests.patience import PATIENCE
 from tests.workspaces import write_rows
@@ -223,6 +224,22 @@ def test_a_clock_that_jumps(places: Places, tmp_path: Path) -> None:
     with runtime_of(workspace, "").workspace.read() as generation:
         assert generation.number == 5
     assert runtime_of(workspace, "").workspace.clean(keep=2) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("point", STEPS)
+def test_a_disk_that_fills(point: str, places: Places, tmp_path: Path) -> None:
+    workspace = copy_of(places.first, tmp_path / "ws")
+    with ExitStack() as disk:
+
+        def fill(step: str, begins: bool) -> None:
+            if step == point and begins:
+                disk.enter_context(full())
+
+        with watched(fill), pytest.raises(DiskFull, match="Make room"):
+            index(workspace, places.source)
+        assert graph_of(workspace) == (1, places.before)
+    index(workspace, places.source)
+    assert graph_of(workspace) == (2, places.after)
 
 
 @pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "is lost"])

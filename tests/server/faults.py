@@ -27,7 +27,7 @@ Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
     "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "thinking",
-    "content_filter", "overflow_silent", "nothing", "says_only", "says_too", "writes",
+    "content_filter", "overflow_silent", "nothing", "twice", "says_only", "says_too", "writes",
 ]  # fmt: skip
 Kind = Refused | Broken | Spoiled
 REFUSAL = "I'm sorry, but I can't help with that request."
@@ -151,6 +151,7 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "fenced": Reply(f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
         "nothing": Reply(_emptied(content)),
+        "twice": Reply(f"{content}\n{content}"),
         "content_filter": Reply("", finish="content_filter"),
         "says_only": Reply(_instead(content, rule.says)),
         "says_too": Reply(_with(content, rule.says)),

@@ -35,6 +35,7 @@ EVERY = [
     (errors.DiskFailed("side.sqlite", "I/O error"), 1, "side.sqlite", "Check the disk"),
     (errors.TooLittle("generation.duckdb", "Too many open files"), 1, "generation.duckdb", "Nothing is damaged"),
     (errors.InUse("side.sqlite", "locked"), 1, "side.sqlite", "again"),
+    (errors.NoLocks("LOCK", "No locks available"), 1, "LOCK", "local disk"),
     (errors.Damaged("side.sqlite", "malformed", "Move it away."), 1, "side.sqlite", "Move it away."),
 ]
 

@@ -1,10 +1,12 @@
 """A generation is published whole or not at all, and a reader keeps what it began with."""
 
+import errno
+import fcntl
 from pathlib import Path
 
 import pytest
 
-from storage.errors import NoGeneration, StorageError, UnknownGeneration, WorkspaceLocked
+from storage.errors import NoGeneration, NoLocks, StorageError, UnknownGeneration, WorkspaceLocked
 from storage.workspace import Workspace
 from tests.patience import PATIENCE
 from tests.storage.conftest import Start
@@ -105,6 +107,37 @@ def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
         assert staging.documents.ids() == ["a"]
     with workspace.write(), pytest.raises(WorkspaceLocked):
         Workspace(root).write()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_is_told(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on network disks: the system's own call refuses."""
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(number, "refused")
+
+    publish(root, {"a": "alpha"})
+    with monkeypatch.context() as system:
+        system.setattr(fcntl, "flock", refuse)
+        for refused in (Workspace(root).read, Workspace(root).write, Workspace(root.with_name("new")).write):
+            with pytest.raises(NoLocks, match="not supported"):
+                refused()
+    assert ids(Workspace(root)) == ["a"]
+
+
+@pytest.mark.parametrize("name", ["odd", "9" * 20, "000000", "\u0660\u0660\u0660\u0660\u0660\u0669", "000009"])
+@pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])
+def test_an_odd_entry_beside_generations_harms_none(root: Path, name: str, folder: bool) -> None:
+    publish(root, {"a": "alpha"})
+    entry = root / "generations" / name
+    entry.mkdir() if folder else entry.touch()
+    workspace = Workspace(root)
+    assert {info.number for info in workspace.generations() if not info.damage} == {1}
+    workspace.recover()
+    assert ids(workspace) == ["a"]
+    assert publish(root, {"b": "beta"}) == (10 if name == "000009" else 2)
+    assert ids(workspace) == ["a", "b"]
+    assert entry.exists()
 
 
 @pytest.mark.slow
