@@ -294,7 +294,9 @@ class InUse(FileFault):
 
 class NoLocks(FileFault):
     problem = "its disk keeps no locks"
-    cure = "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
+    cure = (
+        "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
+    )
 
 
 class Damaged(FileFault):

@@ -18,7 +18,15 @@ from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
 import duckdb
 
 from storage.errors import (
-    Damaged, DiskFailed, DiskFull, FileFault, InUse, NoLocks, NotPermitted, StorageError, TooLittle
+    Damaged,
+    DiskFailed,
+    DiskFull,
+    FileFault,
+    InUse,
+    NoLocks,
+    NotPermitted,
+    StorageError,
+    TooLittle,
 )  # fmt: skip
 
 _OF_THE_SYSTEM: dict[int, type[FileFault]] = {

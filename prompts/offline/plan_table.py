@@ -134,7 +134,7 @@ class _PlanReading:
     def _named_columns(self) -> list[int]:
         """The columns that the question names, in its order: by all words but the unit; else by a first half of its
         own."""
-        every = [_tokens(re.sub(r"[(（].*?[)）]", " ", name)) for name in self.table.columns]
+        every = [_tokens(re.sub(r"[(（].{0,200}?[)）]", " ", name)) for name in self.table.columns]
         names = [[word for word in words if not _YEAR.fullmatch(word)] or words for words in every]
         halves = [name[: max(1 + self.chinese, (len(name) + 1) // 2)] for name in names]
         whole = sorted(enumerate(names), key=lambda item: -len(item[1]))

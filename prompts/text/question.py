@@ -54,7 +54,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ),
     ("howto", r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*\b(?:for|to|when|if|of)\b"),
     ("howto", r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*\b(?:when|if|to|after|before|once)\b"),
-    ("connect", r"\b(?:connected|related|linked|associated)\s*(?:(?:to|with) each other)?\s*\?*$"),
+    ("connect", r"\b(?:connected|related|linked|associated)(?:\s*(?:to|with) each other)?\s*\?*$"),
     ("connect", r"\b(?:connection|relationship|link|path)s? between\b"),
     ("connect", r"^how (?:is|are|was|were)\b.+\b(?:connected|related|linked|tied) (?:to|with)\b"),
     ("connect", r"^(?:what|how) (?:links?|connects?|relates?|ties)\b"),

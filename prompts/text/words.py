@@ -89,7 +89,7 @@ def fold_name(name: str) -> str:
     if _PLAIN.fullmatch(name):  # most names: the same result in a third of the time
         words = name.lower().split()
     else:
-        text = fold(re.sub(r"\s*[(（][^()（）]*[)）]\s*", " ", name)) or fold(name)
+        text = fold(re.sub(r"[(（][^()（）]*[)）]", " ", name)) or fold(name)
         text = _APOSTROPHE_S.sub("", text.replace("_", " "))
         words = WORD.findall(text.replace("-", " ").replace("·", " "))
     while len(words) > 1 and words[0] in {"the", "a", "an"}:

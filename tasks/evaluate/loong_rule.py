@@ -63,7 +63,7 @@ def is_right(question: EvaluationQuestion, values: Sequence[str], text: str) -> 
 
 def _called(name: str, answer: str) -> bool:
     """Whether what was said is, or holds, the name that Loong gives a company (its state aside: "CORP /DE/")."""
-    plain = re.sub(r"\s*[\\/][A-Z]{2}[\\/]?$", "", name)
+    plain = re.sub(r"[\\/][A-Z]{2}[\\/]?$", "", name).rstrip()
     return same_name(plain, answer) or holds_name(answer, plain)
 
 
@@ -80,7 +80,7 @@ def _golden(text: str) -> list[WrittenFigure]:
 
 def _bare(text: str) -> float | None:
     """A figure as written, its scale aside."""
-    figures = figures_in(re.sub(r"\s*\(?in (?:thousands|millions)\)?|[十百千]?[万亿]+|百万", "", text))
+    figures = figures_in(re.sub(r"\(?in (?:thousands|millions)\)?|[十百千]?[万亿]+|百万", "", text))
     return figures[0].number if figures else None
 
 

@@ -283,7 +283,7 @@ def _pieces(line: str) -> list[tuple[str, int, int]]:
 
 def _label(text: str) -> str:
     """A label on one line, without marks of Markdown."""
-    text = re.sub(r"\s*<br\s*/?>\s*", " ", text.replace("\\|", "|"))
+    text = re.sub(r"<br\s*/?>", " ", text.replace("\\|", "|"))
     return " ".join(text.split()).strip(" *_`")
 
 

@@ -1,7 +1,8 @@
-"""An index run that kills itself: `python -m tests.faults.run_killed WORKSPACE SOURCE MODEL_SERVER POINT [begins]`.
+"""An index run that kills itself: `python -m tests.faults.run_killed WORKSPACE SOURCE SERVER POINT [begins|middle]`.
 
-A point is a step (killed as it begins, or as it ends), the end of the name of a file or folder that is put in place, or
-a call: the migration of a database, Chroma's own building, the cache's write and the rows within its transaction.
+A point is a step (killed as it begins, as its first call of the storage returns, or as it ends), the end of the name
+of a file or folder that is put in place, or a call: the migration of a database, Chroma's own building, the cache's
+write and the rows within its transaction.
 """
 
 import asyncio
@@ -9,13 +10,16 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 
+import storage
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from tasks.step import watched
 
+STORAGE = str(Path(str(storage.__file__)).parent)
 PUT_IN_PLACE = ("seal.json", "manifest.json", "generation.duckdb", "000002", "CURRENT")
 CALLS = {
     "migration": "ResolutionStore.__init__", "chroma": "Collection.upsert", "cache": "Cache.put",
@@ -37,6 +41,18 @@ def main(workspace: str, source: str, server: str, point: str, begins: str = "")
     if point in PUT_IN_PLACE:
         place = {"os.rename": 1, "open": 0}
         sys.addaudithook(lambda event, about: die(event in place and str(about[place[event]]).endswith(point)))
+    if begins == "middle":
+        inside = False
+
+        def enter(step: str, starts: bool) -> None:
+            nonlocal inside
+            inside = starts and step == point
+
+        def watch_storage(frame: FrameType, event: str, _: object) -> None:
+            die(inside and event == "return" and frame.f_code.co_filename.startswith(STORAGE))
+
+        threading.setprofile(watch_storage)
+        sys.setprofile(watch_storage)
     if point in CALLS:
         events = {"call", "c_call"} if begins else {"return", "c_return"}
 
@@ -47,7 +63,8 @@ def main(workspace: str, source: str, server: str, point: str, begins: str = "")
         sys.setprofile(watch)
     model = {"lm": "openai/m", "lm_base_url": server, "lm_api_key": "k"} if server else {}
     settings = load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {})
-    with watched(lambda step, starts: die(step == point and starts == bool(begins))):
+    told = enter if begins == "middle" else lambda step, starts: die(step == point and starts == bool(begins))
+    with watched(told):
         asyncio.run(build_index([source], IndexOptions(full=True), open_runtime(settings)))
 
 

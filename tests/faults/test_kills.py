@@ -26,6 +26,7 @@ from tests.workspaces import write_rows
 ROOT = Path(__file__).parents[2]
 STEPS = ("load", "sync", "chunk", "extract", "dedupe", "summarize", "detect-communities", "report", "embed", "publish")
 POINTS = [f"{step} {at}" for step in (*STEPS, *CALLS) for at in ("begins", "ends")] + list(PUT_IN_PLACE)
+POINTS += [f"{step} middle" for step in STEPS if step not in {"load", "summarize"}]  # which store nothing of these
 QUICK = {"offline": {"extract ends", "report begins", "manifest.json", "CURRENT"}, "model": {"extract ends"}}
 PARAMETERS = [
     pytest.param(kind, point, marks=[] if point in QUICK[kind] else [pytest.mark.patient], id=f"{kind}-{point}")

@@ -3,6 +3,7 @@
 Each pattern has a process of its own, which the system ends where one search takes more than SECONDS of the processor.
 """
 
+import ast
 import collections
 import importlib
 import inspect
@@ -12,6 +13,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +26,7 @@ PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
 WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # tried once a line, from its beginning
 SECONDS = 2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
+SEARCHES = {f"re.{name}" for name in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")}
 _REPEATS = {kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT}
 _CLASSES = {kind.CATEGORY_DIGIT: "7", kind.CATEGORY_SPACE: " ", kind.CATEGORY_WORD: "a"}
 
@@ -37,22 +40,36 @@ def modules() -> Iterator[ModuleType]:
 
 
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Each pattern that a module holds, also inside its tables, by module and name."""
+    """Each pattern that a module holds, also inside its tables, or names where it searches, by module and name."""
     found: dict[str, re.Pattern[str]] = {}
     for module in modules():
-        for name, value in vars(module).items():
-            for pattern in _within(value, 3):
-                if pattern not in found.values():
-                    found[f"{module.__name__}.{name}#{len(found)}"] = pattern
+        held = [(name, pattern) for name, value in vars(module).items() for pattern in _within(value, 3, re.Pattern)]
+        for name, pattern in (*held, *_in_calls(module)):
+            if pattern not in found.values():
+                found[f"{module.__name__}.{name}#{len(found)}"] = pattern
     return found
 
 
-def _within(value: object, depth: int) -> Iterator[re.Pattern[str]]:
-    if isinstance(value, re.Pattern):
+def _within(value: object, depth: int, wanted: type[Any]) -> Iterator[Any]:
+    if isinstance(value, wanted):
         yield value
     elif depth and isinstance(value, dict | list | tuple | set | frozenset):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _within(part, depth - 1)
+            yield from _within(part, depth - 1, wanted)
+
+
+def _in_calls(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The texts that are given to `re.search` and the like; for one that a loop names, all in the module's tables."""
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SEARCHES and node.args:
+            try:
+                texts = [eval(ast.unparse(node.args[0]), vars(module))]  # noqa: S307 -- our own source
+            except NameError:
+                tables = [value for value in vars(module).values() if isinstance(value, tuple | dict)]
+                texts = [text for table in tables for text in _within(table, 3, str) if set(text) & set("\\[(|*+")]
+            flags = re.IGNORECASE if "re.I" in ast.unparse(node) else 0
+            named = ast.unparse(node.func).removeprefix("re.")
+            yield from ((named, re.compile(text, flags)) for text in texts if isinstance(text, str))
 
 
 def sample(tree: Tree) -> str:
@@ -123,8 +140,8 @@ def texts(pattern: re.Pattern[str], length: int) -> list[str]:
 def searched(name: str, pattern: re.Pattern[str], text: str) -> None:
     """Uses the pattern as the module does: from the beginning alone where that is all it asks."""
     module, _, variable = name.partition("#")[0].rpartition(".")
-    uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module])))
-    if name.startswith(WHOLE_LINES) or (uses and uses <= {"match", "fullmatch"}):
+    uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module]))) or {variable}
+    if name.startswith(WHOLE_LINES) or uses <= {"match", "fullmatch"}:
         pattern.match(text)
         pattern.fullmatch(text)
     else:
@@ -138,15 +155,19 @@ def too_slow(name: str, pattern: re.Pattern[str]) -> str:
         os.close(writing)
         with os.fdopen(reading, encoding="utf-8", errors="replace") as told:
             last = (told.read().splitlines() or [""])[-1]
-        return last if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGVTALRM else ""
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ended in {0, -signal.SIGVTALRM}, name
+        return last if ended else ""
+    broken = 1
     try:
         for text in texts(pattern, LENGTH):
             os.write(writing, f"{text[:40]!a}…{text[-20:]!a}\n".encode())
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             searched(name, pattern, text)
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        broken = 0
     finally:
-        os._exit(0)  # the child of the fork goes no further, whatever happens to it
+        os._exit(broken)  # the child of the fork goes no further, whatever happens to it
 
 
 def main() -> int:

@@ -142,6 +142,14 @@ async def test_one_passage_that_never_succeeds_is_a_dead_letter(
     assert place.server.stats()["steps"]["extract"]["calls"] == 1
 
 
+@pytest.mark.patient
+async def test_a_reply_without_an_end_is_not_read_to_it(place: Place, source: Path) -> None:
+    place.server.misbehave({"step": "extract", "text": "1903", "kind": "writes", "says": " " * 33_000_000})
+    await place.index(source, max_attempts=1)
+    (letter,) = place.dead_letters()
+    assert "longer than 32 MB" in letter.error
+
+
 async def test_a_passage_that_another_model_fails_on_is_tried_again(place: Place, source: Path) -> None:
     await place.index(source)
     place.server.misbehave({"step": "extract", "text": "1903", "kind": "refusal"})
