@@ -129,13 +129,14 @@ def test_a_model_decides_on_similar_names_in_one_call(
 
 
 def test_the_history_of_runs_tells_who_changed_what(trellis: Command, tmp_path: Path) -> None:
-    for command in (("graph", "merge", "Ada Korb", "Captain Vell"), ("graph", "undo", "1"), ("rollback", "2")):
+    merge, undo = ("graph", "merge", "Ada Korb", "Captain Vell"), ("graph", "undo", "1")
+    for command in (merge, undo, ("rollback", "2"), ("forget", "c")):
         assert trellis(*command).code == 0
     assert trellis("archive", str(tmp_path / "kept.tar")).code == 0
     trellis.workspace = tmp_path / "restored"
     assert trellis("restore", str(tmp_path / "kept.tar")).code == 0
     kinds = [run["kind"] for run in trellis("status", "--json").json["runs"]]
-    assert kinds == ["restore", "rollback", "undo", "edit", "index"]
+    assert kinds == ["restore", "forget", "rollback", "undo", "edit"], "the last five are shown"
 
 
 def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
