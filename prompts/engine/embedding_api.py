@@ -18,7 +18,7 @@ from prompts.text.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
 _BATCH = 64
-_USE = ApiUse("/embeddings", "embedding model", "TRELLIS_EMBEDDING", "use the embedding `bundled`")
+USE = ApiUse("/embeddings", "embedding model", "TRELLIS_EMBEDDING", "use the embedding `bundled`")
 
 
 class _Row(BaseModel):
@@ -44,7 +44,7 @@ class ApiEmbedder(Embedder):
         self, where: Endpoint, cache: VectorCache | None = None, form: EmbeddingForm | None = None,
         *, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        self._api = JsonApi(where, _USE, sleep)
+        self._api = JsonApi(where, USE, sleep)
         super().__init__(self._api.name, cache, form)
         self._model = where.model
         self._price = price_of(where.name) if where.listed else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # where every model is of this machine, nobody waits for it
     import httpx
 
 _ATTEMPTS = 5
-_SECONDS = 60.0  # for one try
+_SECONDS = 60.0  # for one try, from its beginning to its last byte
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,16 @@ class ApiUse:
 class JsonApi:
     """One path of a server, called from any thread. `name` holds the host: two servers may call two models the same."""
 
-    def __init__(self, where: Endpoint, use: ApiUse, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, where: Endpoint, use: ApiUse, sleep: Callable[[float], None] = time.sleep, seconds: float = _SECONDS
+    ) -> None:
         self.name = f"{where.model}@{urlsplit(where.url).netloc.rpartition('@')[2]}"
         self.address = without_user(f"{where.url}{use.path}")
         keep_secret((where.key, *secrets_of_address(where.url)))
         self._where = where
         self._use = use
         self._sleep = sleep
+        self._seconds = seconds
         self._client = Lazy(self._connected)
 
     def post(self, body: Mapping[str, object]) -> bytes:
@@ -63,6 +66,7 @@ class JsonApi:
     def _tried(self, client: "httpx.Client", body: Mapping[str, object]) -> bytes | Failure:
         from httpx import TransportError
 
+        until = time.monotonic() + self._seconds
         try:
             with client.stream("POST", f"{self._where.url}{self._use.path}", json=dict(body)) as response:
                 content = bytearray()
@@ -71,6 +75,8 @@ class JsonApi:
                     if len(content) > LONGEST_REPLY:
                         words = f"the reply is longer than {LONGEST_REPLY // 1_000_000} MB"
                         return unreachable(self.name, self.address, words)
+                    if time.monotonic() > until:  # the client's own limit begins anew with each byte
+                        return unreachable(self.name, self.address, f"no whole reply within {self._seconds:g} s")
         except TransportError as error:
             return unreachable(self.name, self.address, f"{type(error).__name__}: {mask_keys(str(error))}")
         if response.is_success:
@@ -87,4 +93,4 @@ class JsonApi:
                 f"Set {self._use.setting}_API_KEY or {self._where.lacks}, or {self._use.instead}.",
             )
         headers = {"Authorization": f"Bearer {self._where.key}"} if self._where.key else {}
-        return httpx.Client(headers=headers, timeout=_SECONDS)
+        return httpx.Client(headers=headers, timeout=self._seconds)

@@ -20,7 +20,7 @@ from prompts.engine.embedders import (
     open_embedder,
     text_hash,
 )
-from prompts.engine.embedding_api import ApiEmbedder
+from prompts.engine.embedding_api import USE, ApiEmbedder
 from prompts.engine.errors import (
     BadKey,
     EngineError,
@@ -30,6 +30,7 @@ from prompts.engine.errors import (
     QuotaExhausted,
     UnknownModel,
 )
+from prompts.engine.json_api import JsonApi
 from prompts.engine.local_models import SentenceTransformerEmbedder
 from prompts.engine.minilm import MiniLM, bundled_folder
 from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
@@ -283,6 +284,15 @@ def test_the_api_tries_again_only_what_can_pass_and_hides_the_key(
     assert "sk-secret" not in str(caught.value)
     assert caught.value.remedy
     assert model_server.stats()["calls"] == calls
+
+
+def test_a_reply_that_drips_without_an_end_is_not_waited_for(model_server: Server) -> None:
+    """Each byte comes in time, the whole does not."""
+    model_server.misbehave({"kind": "drip", "seconds": 5})
+    where = Endpoint("m", "m", model_server.base_url, None, "text", listed=False)
+    with pytest.raises(ModelUnavailable):
+        JsonApi(where, USE, lambda _: None, seconds=1).post({"input": ["x"]})
+    assert model_server.stats()["calls"] == 5
 
 
 def test_prompts_and_dimension_reach_a_served_model(model_server: Server) -> None:
