@@ -36,6 +36,8 @@ _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), th
 # A longer one is cut by passages, and then none of them holds it.
 _LONGEST_TRIPLE = 1000
 _MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
+_MOST_FAILED = 1_000_000  # of one file: it is no list of rows
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
 _PREDICATES = ("predicate", "relation", "label")
@@ -58,8 +60,10 @@ class BadRow(Exception):
 
 def read_jsonl(text: str, file: SourceFile) -> Rows:
     """The rows of a JSON Lines text; blank lines are no rows."""
-    lines = ((number, line) for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1) if line.strip())
-    return collect(((number, _parsed(line)) for number, line in lines), file)
+    lines = enumerate(
+        map(re.Match.group, _LINE.finditer(text.removeprefix("\ufeff"))), 1
+    )  # one at a time: there may be
+    return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file)  # some 100 million
 
 
 def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
@@ -84,8 +88,12 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
             failed += 1
             if failed <= _MOST_LETTERS:
                 dead.append(_letter(file, f":{line}", str(bad)))
+            if failed == _MOST_FAILED:
+                break
     if failed > _MOST_LETTERS:
-        dead.append(_letter(file, "", f"{failed - _MOST_LETTERS:,} further rows are neither documents nor triples"))
+        rest = "; what follows is not read" if failed == _MOST_FAILED else ""
+        words = f"{failed - _MOST_LETTERS:,} further rows are neither documents nor triples{rest}"
+        dead.append(_letter(file, "", words))
     parts += [_triples_part(document, weights, file) for document, weights in triples.items()]
     return Rows(parts=tuple(parts), dead_letters=tuple(dead))
 
