@@ -37,6 +37,7 @@ _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), th
 _LONGEST_TRIPLE = 1000
 _MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
 _MOST_FAILED = 1_000_000  # of one file: it is no list of rows
+_MOST_CELLS = 4_000_000  # of a delimited file: some 200 bytes of memory each
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
@@ -240,15 +241,22 @@ def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
     """(Line from 1, cells) of each row of a delimited text; where the delimiter is None it is the one that the first
     line holds most of, outside quotation marks.
 
-    Raises `Unreadable` with the parser's reason.
+    Raises `Unreadable` with the parser's reason, or where there are too many cells.
     """
     csv.field_size_limit(_LARGEST_FIELD)
     first = re.sub(r'"[^"]*"', "", text[:10_000].lstrip().split("\n", 1)[0])
     reader = csv.reader(io.StringIO(text), delimiter=delimiter or max(",;\t|", key=first.count))
+    rows, count = list[tuple[int, list[str]]](), 0
     try:
-        return [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+        for cells in reader:
+            count += len(cells)
+            if count > _MOST_CELLS:
+                raise Unreadable(f"a table of more than {_MOST_CELLS:,} cells: divide it")
+            if any(cell.strip() for cell in cells):
+                rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise Unreadable(f"broken table ({error})") from error
+    return rows
 
 
 def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
