@@ -61,10 +61,9 @@ class BadRow(Exception):
 
 def read_jsonl(text: str, file: SourceFile) -> Rows:
     """The rows of a JSON Lines text; blank lines are no rows."""
-    lines = enumerate(
-        map(re.Match.group, _LINE.finditer(text.removeprefix("\ufeff"))), 1
-    )  # one at a time: there may be
-    return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file)  # some 100 million
+    # One at a time: there may be some 100 million.
+    lines = enumerate(map(re.Match.group, _LINE.finditer(text.removeprefix("\ufeff"))), 1)
+    return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file)
 
 
 def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
