@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -276,14 +277,17 @@ class ProcessChannel:
 
     def _watch(self, alive: Connection, silence: int) -> None:
         """Kill what has been silent for so many looks: seconds by the clock also pass where all processes stand."""
-        silent: dict[int, int] = {}
+        looks: dict[int, int] = {}
+        known: dict[int, BaseProcess] = {}  # also of a pool that was given up: it waits for all of its processes
         while not self._closed.wait(1.0):
-            silent = {pid: looks + 1 for pid, looks in silent.items()}
+            known |= self._pool._processes or {}  # noqa: SLF001 -- others of the program's processes are not ours
+            known = {pid: process for pid, process in known.items() if process.is_alive()}
+            looks = {pid: looks.get(pid, 0) + 1 for pid in known}
             while alive.poll():
-                silent[int(alive.recv_bytes())] = 0
-            for child in multiprocessing.active_children():
-                if silent.get(child.pid or 0, 0) > silence:
-                    child.kill()
+                looks[int(alive.recv_bytes())] = 0
+            for pid, process in known.items():
+                if looks[pid] > silence:
+                    process.kill()
 
 
 def _begin(open_while_wanted: Connection, beats: Connection) -> None:
