@@ -70,7 +70,7 @@ class GraphStore(Store):
         # Most have no keys, and DuckDB takes its time to make an empty list.
         names = [field.name for field in fields(Relation) if field.name != "keys"]
         rows = self._db.each([*names, "CASE WHEN len(keys) > 0 THEN keys END"], "relations", "id", where)
-        return [Relation(*values, tuple(keys or ())) for *values, keys in rows]  # type: ignore[arg-type, call-arg, misc]
+        return [Relation(*values, tuple(keys or ())) for *values, keys in rows]  # type: ignore[arg-type, call-arg]
 
     def edges(self) -> list[WeightedEdge]:
         """Ends and weight of all relations, in the order of their ids."""
