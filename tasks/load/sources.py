@@ -7,7 +7,6 @@ nor triple is a dead letter, and the rest goes on.
 import asyncio
 import gzip
 import io
-import json
 import logging
 import re
 import zlib
@@ -26,6 +25,7 @@ from tasks.load.rows import (
     Rows,
     collect,
     graph_file,
+    parse_json,
     read_graph,
     read_jsonl,
     read_table,
@@ -191,18 +191,15 @@ def _text(data: bytes, file: SourceFile) -> Rows:
 def _json(data: bytes, file: SourceFile) -> Rows:
     """Rows where the file holds an object with text or a triple, or a list of such; else one readable document."""
     text = not_empty(decode(data))
-    try:
-        value = json.loads(text, strict=False)
-        rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
-        if rows.parts:
-            return rows
-        # Figures stay as they are written.
-        written = json.loads(text, strict=False, parse_float=str, parse_int=str)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"broken JSON ({error})") from error
+    value = parse_json(text)
+    rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
+    if rows.parts:
+        return rows
     own_title = value.get("title") if isinstance(value, dict) else None
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
-    return _page(PageText(text=readable_json(written), title=title), file)
+    del value
+    # Figures stay as they are written.
+    return _page(PageText(text=readable_json(parse_json(text, figures=str)), title=title), file)
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:

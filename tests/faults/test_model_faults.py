@@ -23,6 +23,14 @@ FAULTS: tuple[Mapping[str, object], ...] = (
 MOST_CALLS = 1.6
 
 
+def make_faulty(server: Server, requests: int, chance: random.Random) -> None:
+    """Three of ten of the next requests go wrong, each in one of these ways."""
+    faults = [number for number in range(1, requests) if chance.random() < 0.3]
+    server.misbehave(
+        *({**chance.choice(FAULTS), "nth": number, "retry_after": "0", "seconds": 0.1} for number in faults)
+    )
+
+
 @pytest.mark.patient
 @pytest.mark.parametrize("seed", range(5))
 def test_a_third_of_all_answers_goes_wrong(seed: int, tmp_path: Path, server_process: Server) -> None:
@@ -32,10 +40,7 @@ def test_a_third_of_all_answers_goes_wrong(seed: int, tmp_path: Path, server_pro
     asyncio.run(calm.index(source))
     calls = server_process.stats()["calls"]
     server_process.reset()
-    faults = [number for number in range(1, 10 * calls) if chance.random() < 0.3]
-    server_process.misbehave(
-        *({**chance.choice(FAULTS), "nth": number, "retry_after": "0", "seconds": 0.1} for number in faults)
-    )
+    make_faulty(server_process, 10 * calls, chance)
     place = Place(tmp_path / "ws", server_process)
     report = asyncio.run(place.index(source, failure_limit=1.0))
     assert server_process.stats()["calls"] <= MOST_CALLS * calls

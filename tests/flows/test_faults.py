@@ -159,7 +159,7 @@ MEND = ("move the file away", "memory", "paid again")
 def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     opened: Command, source: Path, tmp_path: Path, damage: str
 ) -> None:
-    """Who asks is told once and answered; who writes is refused, before anything is published where the file does not open; the remedy mends it."""
+    """Who asks is told once and answered; who writes is refused, before it publishes where the file does not open."""
     before = opened(*ASK, "--json").json["answer"]
     side = settled(opened.workspace)
     BESIDE[damage](side)
