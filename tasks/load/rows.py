@@ -37,7 +37,7 @@ _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), th
 _LONGEST_TRIPLE = 1000
 _MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
 _MOST_FAILED = 1_000_000  # of one file: it is no list of rows
-_MOST_CELLS = 4_000_000  # of a delimited file or a JSON text: some 200 bytes of memory each
+MOST_CELLS = 4_000_000  # of a table, or values of a JSON text: some 200 bytes of memory each
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
@@ -117,8 +117,8 @@ def parse_json(text: str, figures: type[str] | None = None) -> object:
     Raises `Unreadable` where it is broken, or begins more values than memory should hold: what is counted are brackets
     and commas, those in strings too.
     """
-    if sum(map(text.count, "[{,")) > _MOST_CELLS:
-        raise Unreadable(f"JSON of more than {_MOST_CELLS:,} values: divide it, or make it JSON Lines")
+    if sum(map(text.count, "[{,")) > MOST_CELLS:
+        raise Unreadable(f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines")
     try:
         # Control characters inside strings are no reason to lose a row: they are cleaned away later.
         return json.loads(text, strict=False, parse_float=figures, parse_int=figures)
@@ -263,8 +263,8 @@ def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
     try:
         for cells in reader:
             count += len(cells)
-            if count > _MOST_CELLS:
-                raise Unreadable(f"a table of more than {_MOST_CELLS:,} cells: divide it")
+            if count > MOST_CELLS:
+                raise Unreadable(f"a table of more than {MOST_CELLS:,} cells: divide it")
             if any(cell.strip() for cell in cells):
                 rows.append((reader.line_num, cells))
     except csv.Error as error:

@@ -38,6 +38,7 @@ from tasks.load.text import (
     LARGEST_DOCUMENT,
     PageText,
     Unreadable,
+    check_markup,
     decode,
     not_empty,
     one_line,
@@ -57,6 +58,7 @@ JOINT = "\n\n"
 _LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
+_MOST_GRAPH_TAGS = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
 _LARGE_OFTEN = (".jsonl", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
 
@@ -214,6 +216,7 @@ def _table(data: bytes, file: SourceFile) -> Rows:
 def _graphml(data: bytes, file: SourceFile) -> Rows:
     import networkx as nx
 
+    check_markup(data, _MOST_GRAPH_TAGS)
     try:
         return read_graph(nx.read_graphml(io.BytesIO(data), force_multigraph=True), file)
     except (SyntaxError, LookupError, TypeError, ValueError, nx.NetworkXException) as error:
