@@ -124,8 +124,8 @@ def day(number: int, held: dict[int, int], place: Place, chance: random.Random) 
 
 
 def sizes(workspace: Path) -> dict[str, Any]:
+    gc.collect()  # with a model a runtime is part of a circle, and its files are open
     files = [path for path in workspace.rglob("*") if path.is_file()]
-    gc.collect()  # with a model a runtime is part of a circle
     memory, descriptors = measured()
     return {
         "bytes": sum(path.stat().st_size for path in files), "files": len(files), "memory_mb": memory,
