@@ -59,6 +59,9 @@ ADDED_TABLES = {
 }
 
 
+_PAGE = 10_000  # rows
+
+
 class Database:
     """One DuckDB connection. A read-only one serves many threads at once; a writable one serves them in turn.
 
@@ -217,6 +220,14 @@ class Database:
         """The columns of these fields, of the rows of a table."""
         columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
         return self.rows(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
+
+    def each(self, fields: Sequence[str], table: str, order: str, where: Selection) -> Iterator[Row]:
+        """The same one by one, of many that shall not all be held. Until it is read to its end nobody else writes."""
+        columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
+        with self._reader() as connection:
+            connection.execute(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", _bound(where[1]))
+            while page := connection.fetchmany(_PAGE):
+                yield from page
 
     def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:
         """The first column, which must hold text."""

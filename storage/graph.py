@@ -6,8 +6,8 @@ SQL; what is compared travels in as columns, and nothing of a question becomes S
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Literal, cast
 
 from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, selection, sparse_counts
@@ -47,7 +47,8 @@ class GraphStore(Store):
 
     def entities(self, ids: Collection[str] | None = None) -> list[Entity]:
         """By id; ids that are not there are left out."""
-        return self._db.select(Entity, "entities", "id", selection("id", ids))
+        names = [field.name for field in fields(Entity)]
+        return [Entity(*row) for row in self._db.each(names, "entities", "id", selection("id", ids))]  # type: ignore[arg-type]
 
     def entity_ids(self) -> list[str]:
         """Of all entities, sorted."""
@@ -59,11 +60,16 @@ class GraphStore(Store):
 
     def relations(self, ids: Collection[str] | None = None) -> list[Relation]:
         """By id; ids that are not there are left out."""
-        return self._db.select(Relation, "relations", "id", selection("id", ids))
+        return self._relations(selection("id", ids))
 
     def relations_at(self, entities: Collection[str] | None) -> list[Relation]:
         """The relations that start or end at one of these entities (None: all), by id."""
-        return self._db.select(Relation, "relations", "id", selection("source, target", entities))
+        return self._relations(selection("source, target", entities))
+
+    def _relations(self, where: Selection) -> list[Relation]:
+        names = [field.name for field in fields(Relation)]
+        rows = self._db.each(names, "relations", "id", where)
+        return [Relation(*values, keys=tuple(keys)) for *values, keys in rows]  # type: ignore[arg-type, misc]
 
     def edges(self) -> list[WeightedEdge]:
         """Ends and weight of all relations, in the order of their ids."""
@@ -102,11 +108,9 @@ class GraphStore(Store):
             ):
                 self._db.delete(table, column, ids)
                 if records:
-                    first = records[0]
-                    names = first._fields if isinstance(first, Occurrence) else type(first).model_fields
-                    fields = tuple(name for name in names if name != "weight")
                     more = {"strength": strengths} if table == "edges" else None
-                    self._db.insert_records(table, records, fields, more)
+                    names = [name for name in _names_of(records[0]) if name != "weight"]
+                    self._db.insert_records(table, records, names, more)
 
     def count_degrees(self, entities: Collection[str]) -> None:
         """Degrees of these entities as their relations are now."""
@@ -121,6 +125,15 @@ class GraphStore(Store):
                 """,
                 [entities],
             )
+
+
+def _names_of(record: Record | Occurrence | Entity | Relation) -> Iterable[str]:
+    """The names of its fields."""
+    if isinstance(record, Occurrence):
+        return record._fields
+    if isinstance(record, Record):
+        return type(record).model_fields
+    return [field.name for field in fields(record)]
 
 
 # --- communities and reports -----------------------------------------------------------------------------------------

@@ -76,7 +76,11 @@ class Alias(Record):
     reason: str
 
 
-class Entity(Record):
+# Records of a graph that may be large are plain: one of pydantic's takes ten times the memory.
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
     """A node: one thing, however many names it has."""
 
     id: str
@@ -87,7 +91,8 @@ class Entity(Record):
     degree: int = 0
 
 
-class Relation(Record):
+@dataclass(frozen=True, slots=True)
+class Relation:
     """An edge between two entities; `weight` is the normalised count of its statements (GraphRAG, section 2.3)."""
 
     id: str
@@ -135,10 +140,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0.
-
-    No record of pydantic: there are several times as many as entities, and a run holds those of two generations.
-    """
+    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0."""
 
     id: str
     level: int

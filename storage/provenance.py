@@ -28,18 +28,22 @@ class ExtractionStore(Store):
 
     def extractions(self, chunks: Collection[str] | None = None) -> list[Extraction]:
         """By chunk id; a chunk that was never extracted has none, one that yielded nothing has an empty one."""
-        where = selection("chunk", chunks)
-        mentions = self._by_chunk(Mention, "mentions", where)
-        relations = self._by_chunk(RelationMention, "relation_mentions", where)
-        claims = self._by_chunk(ClaimMention, "claim_mentions", where)
+        where, texts = selection("chunk", chunks), dict[str, str]()
+        mentions = self._by_chunk(Mention, "mentions", where, texts)
+        relations = self._by_chunk(RelationMention, "relation_mentions", where, texts)
+        claims = self._by_chunk(ClaimMention, "claim_mentions", where, texts)
         extracted = self._db.strings(f"SELECT chunk FROM extractions WHERE {where[0]} ORDER BY chunk", where[1])
         return [Extraction(c, tuple(mentions[c]), tuple(relations[c]), tuple(claims[c])) for c in extracted]
 
-    def _by_chunk(self, kind: type[T], table: str, where: Selection) -> dict[str, list[T]]:
+    def _by_chunk(self, kind: type[T], table: str, where: Selection, texts: dict[str, str]) -> dict[str, list[T]]:
+        """Of equal texts, which are most of all, one is held (`texts`)."""
         grouped: dict[str, list[T]] = defaultdict(list)
-        for row in self._db.tuples(kind._fields, table, "chunk, ordinal", where):
-            values = [tuple(value) if type(value) is list else value for value in row]
-            grouped[str(row[0])].append(kind._make(values))
+        for row in self._db.each(kind._fields, table, "chunk, ordinal", where):
+            values = [
+                texts.setdefault(value, value) if type(value) is str else tuple(value) if type(value) is list else value
+                for value in row
+            ]
+            grouped[str(values[0])].append(kind._make(values))
         return grouped
 
     def names(self) -> list[str]:

@@ -301,7 +301,7 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
         waiting = [entity for entity in waiting if entity not in joining]
     new = _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in followed})
     return Hierarchy(
-        communities=tuple(sorted([*same, *new.communities], key=_order)),
+        communities=tuple(sorted([*same, *new.communities], key=level_and_id)),
         was={**{community.id: community.id for community in same}, **new.was},
     )
 
@@ -344,12 +344,13 @@ def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
             id=community_id(level, members), level=level, parent=parent, members=tuple(members)
         )  # fmt: skip
     return Hierarchy(
-        communities=tuple(sorted(communities.values(), key=_order)),
+        communities=tuple(sorted(communities.values(), key=level_and_id)),
         was={community.id: path[-1] for path, community in communities.items() if path[-1] in earlier},
     )
 
 
-def _order(community: Community) -> tuple[int, str]:
+def level_and_id(community: Community) -> tuple[int, str]:
+    """The order of communities."""
     return community.level, community.id
 
 

@@ -7,6 +7,7 @@ pair of entities, which is what communities are detected on (GraphRAG, section 2
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import chain
 from math import fsum
 from pathlib import Path
@@ -67,7 +68,8 @@ def _add_nodes(graph: nx.Graph, entities: Sequence[Entity], communities: Sequenc
         for member in community.members:
             levels[member][f"community_{community.level}"] = community.id
     for entity in sorted(entities, key=lambda entity: entity.id):
-        graph.add_node(entity.id, **entity.model_dump(exclude={"id"}), **levels[entity.id])
+        own = {name: value for name, value in asdict(entity).items() if name != "id"}
+        graph.add_node(entity.id, **own, **levels[entity.id])
 
 
 def write_graphml(graph: nx.Graph, path: Path) -> None:

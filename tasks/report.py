@@ -23,12 +23,13 @@ from prompts.report import ReportWritten, StatementGiven, WriteReports, report_o
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Chunk, DeadLetter, Record, by_key, content_id
-from tasks.communities import Hierarchy
-from tasks.step import PATIENT, gather_or_cancel, step
+from tasks.communities import Hierarchy, level_and_id
+from tasks.step import PATIENT, gather_or_cancel, portions, step
 
 # As inputs of a report that a model should have written: no later run takes it over.
 _NOT_AS_ASKED = ""
 REPORT_TOKENS = LIMITS["medium"].report
+MOST_ENTITIES = 20_000  # of whose communities the evidence is read at once
 _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 # Hears that so many of so many are done.
 Progress = Callable[[int, int], object]
@@ -315,6 +316,18 @@ async def report(
         reports=tuple(reports[community.id] for community in communities if community.id in reports),
         dead_letters=tuple(sorted(letters, key=lambda letter: letter.item)),
     )
+
+
+def by_root(communities: Sequence[Community]) -> list[list[Community]]:
+    """The communities in portions, each root with all below it; in the given order, roots first. A report depends on
+    nothing beside its root."""
+    root: dict[str, str] = {}
+    for community in communities:
+        root[community.id] = root[community.parent] if community.parent else community.id
+    below = by_key((root[community.id], community) for community in communities)
+    trees = list(below.values())
+    together = portions([len(tree[0].members) for tree in trees], MOST_ENTITIES)
+    return [sorted((own for place in places for own in trees[place]), key=level_and_id) for places in together]
 
 
 def of_their_own(communities: Sequence[Community]) -> list[Community]:

@@ -65,11 +65,11 @@ async def summarize(
     written = replace(
         graph,
         entities=[
-            entity.model_copy(update={"description": entities[entity.id].text}) if entities[entity.id].text else entity
+            replace(entity, description=entities[entity.id].text) if entities[entity.id].text else entity
             for entity in graph.entities
         ],
         relations=[
-            relation.model_copy(update={"description": description.text, "keys": description.keys})
+            replace(relation, description=description.text, keys=description.keys)
             if (description := relations.get(relation.id))
             else relation
             for relation in graph.relations

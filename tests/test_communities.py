@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import igraph
@@ -287,8 +288,8 @@ def test_any_string_gives_graphml_that_networkx_and_igraph_load(
     tmp_path_factory: pytest.TempPathFactory, name: str, said: str, key: str
 ) -> None:
     path = tmp_path_factory.mktemp("graphml") / "g.graphml"
-    entities = [ENTITIES[0].model_copy(update={"name": name}), ENTITIES[1]]
-    one = relation(1, "a", "c", said, 1.0).model_copy(update={"keys": (key,)})
+    entities = [replace(ENTITIES[0], name=name), ENTITIES[1]]
+    one = replace(relation(1, "a", "c", said, 1.0), keys=(key,))
     write_graphml(directed(entities, [one]), path)
     loaded = nx.read_graphml(path)
     assert loaded.number_of_edges() == 1
@@ -298,6 +299,6 @@ def test_any_string_gives_graphml_that_networkx_and_igraph_load(
 
 def test_what_xml_cannot_hold_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
     odd = 'a\x00b\x0bc\ud800d\ufffe <&> "é" 海 \U0001f600\r\nend'
-    write_graphml(directed([ENTITIES[0].model_copy(update={"name": odd})], []), tmp_path / "g")
+    write_graphml(directed([replace(ENTITIES[0], name=odd)], []), tmp_path / "g")
     read = nx.read_graphml(tmp_path / "g").nodes["ent_c"]["name"]
     assert read == 'a\ufffdb\ufffdc\ufffdd\ufffd <&> "é" 海 \U0001f600\nend'

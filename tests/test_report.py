@@ -93,7 +93,7 @@ async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it
 
 async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() -> None:
     evidence = LARGER
-    first = evidence.relations[0].model_copy(update={"description": "Reyd, taught by Korb, made the bridge."})
+    first = replace(evidence.relations[0], description="Reyd, taught by Korb, made the bridge.")
     again = evidence.places[1]._replace(item=first.id)
     evidence = replace(evidence, relations=(first, *evidence.relations[1:]), places=(*evidence.places, again))
     context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
@@ -186,8 +186,7 @@ async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> N
     evidence, writer = grouped_evidence(), WriteReports(Models.offline())
     first = await report([ALL_GROUPS, *PARTS], evidence, writer, {}, limit=300)
     changed = tuple(
-        one.model_copy(update={"description": "c0 knows c1 no more."}) if one.source == "c0" else one
-        for one in evidence.relations
+        replace(one, description="c0 knows c1 no more.") if one.source == "c0" else one for one in evidence.relations
     )
     second = await report([ALL_GROUPS, *PARTS], replace(evidence, relations=changed), writer, {}, limit=300)
     before, after = ({one.community: one.inputs for one in made.reports} for made in (first, second))

@@ -6,6 +6,7 @@ detected anew.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 
 from flows.indexing.batches import replace_letters
@@ -14,11 +15,11 @@ from flows.indexing.source_changes import COMMUNITY_QUALITY
 from flows.runtime import Runtime
 from prompts.resolve import Resolve
 from storage.graph_records import Community, Report
-from storage.records import Chunk
+from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
 from tasks.communities import Hierarchy, detect_communities
 from tasks.dedupe import LastResolution, dedupe
-from tasks.report import ReportEvidence, of_their_own, report, still_valid_reports
+from tasks.report import ReportEvidence, by_root, of_their_own, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.summarize import KnownDescription, summarize
 
@@ -105,28 +106,39 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     """Store the communities with their reports: those that stand, and those that the change makes wrong, anew."""
     settings, stored = runtime.settings, staging.communities
     reports, communities = stored.reports(), hierarchy.communities
-    valid = list[Report]()
+    valid = dict[str, Report]()
     if graph.touched is not None:
         lost, touched = set(graph.lost), set(graph.touched)
-        valid = still_valid_reports(hierarchy, reports, lost, touched, settings.report_drift)
-    valid_ids = {old.community for old in valid}
-    members = {
-        member
-        for community in of_their_own(communities)
-        if community.id not in valid_ids
-        for member in community.members
-    }
-    known, progress = {old.inputs: old for old in reports if old.inputs}, partial(runtime.progress, "report")
-    evidence = _evidence_of(staging, members, valid)
-    reported = await report(communities, evidence, runtime.report, known, settings.policy().limits.report, progress)
-    before, after = _with_report(hierarchy.before, reports), _with_report(communities, reported.reports)
-    differ = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        standing = still_valid_reports(hierarchy, reports, lost, touched, settings.report_drift)
+        valid = {report.community: report for report in standing}
+    known = {old.inputs: old for old in reports if old.inputs}
+    before = _with_report(hierarchy.before, reports)
     stored.replace_communities(
-        [community for community in communities if community.id in differ],
-        [report for report in reported.reports if report.community in differ],
-        None if graph.touched is None else differ,
+        [], [], None if graph.touched is None else before.keys() - {community.id for community in communities}
     )
-    replace_letters(staging, "report", reported.dead_letters, len(reported.reports), settings.failure_limit)
+    written, letters = 0, list[DeadLetter]()
+    total = sum(community.id not in valid for community in of_their_own(communities))
+    # Not all at once: what reports are written from is the most that a run would hold in memory.
+    for portion in by_root(communities):
+        anew = [community for community in of_their_own(portion) if community.id not in valid]
+        evidence = _evidence_of(staging, {member for community in anew for member in community.members})
+        evidence = replace(evidence, reports=tuple(valid[own.id] for own in portion if own.id in valid))
+        progress = partial(_progress, runtime, written, total)
+        reported = await report(portion, evidence, runtime.report, known, settings.policy().limits.report, progress)
+        after = _with_report(portion, reported.reports)
+        differ = {name for name in after if before.get(name) != after[name]}
+        stored.replace_communities(
+            [community for community in portion if community.id in differ],
+            [report for report in reported.reports if report.community in differ],
+            differ & before.keys(),
+        )
+        written += len(anew)
+        letters += reported.dead_letters
+    replace_letters(staging, "report", letters, total, settings.failure_limit)
+
+
+def _progress(runtime: Runtime, before: int, total: int, done: int, _of: int) -> None:
+    runtime.progress("report", before + done, total)
 
 
 def _with_report(
@@ -137,8 +149,8 @@ def _with_report(
     return {community.id: (community.parent, reported.get(community.id)) for community in communities}
 
 
-def _evidence_of(staging: Staging, entities: set[str], reports: Sequence[Report]) -> ReportEvidence:
-    """What reports on communities of these entities are written from; `reports` stand."""
+def _evidence_of(staging: Staging, entities: set[str]) -> ReportEvidence:
+    """What reports on communities of these entities are written from."""
     graph = staging.graph
     relations = [
         relation for relation in graph.relations_at(entities) if {relation.source, relation.target} <= entities
@@ -152,7 +164,6 @@ def _evidence_of(staging: Staging, entities: set[str], reports: Sequence[Report]
         places=tuple(places),
         chunks=tuple(staging.documents.chunks(ids=chunks)),
         claims=tuple(claims),
-        reports=tuple(reports),
     )
 
 

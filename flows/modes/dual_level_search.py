@@ -3,6 +3,8 @@
 keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `hybrid` and, with the search's passages, `mix`.
 """
 
+from dataclasses import replace
+
 from flows.modes.registry import mode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader
@@ -46,8 +48,8 @@ async def dual_level_search(
     most = models.policy.limits.answer
     entities, relations = best_rows(levels, graph.levels, most)
     if only is not None:
-        entities = [entity.model_copy(update={"description": ""}) for entity in entities]
-        relations = [relation.model_copy(update={"description": ""}) for relation in relations]
+        entities = [replace(entity, description="") for entity in entities]
+        relations = [replace(relation, description="") for relation in relations]
 
     def stating(relation: str) -> list[Chunk]:
         """The chunks that state a relation, of the documents that the question may look into."""

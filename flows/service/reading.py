@@ -6,6 +6,7 @@ Commands, the service's interfaces and its page call these functions with an ope
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Literal
 
@@ -129,16 +130,36 @@ class ClaimView(Claim, Quote):
         return " ".join(f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day)
 
 
-class RelationView(Relation):
+class ShownRelation(Record):
+    """A relation with the places that state it."""
+
+    id: str
+    source: str
+    target: str
+    predicate: str
+    description: str
+    weight: float
+    count: int
+    keys: tuple[str, ...]
+    statements: tuple[Quote, ...]
+
+
+class RelationView(ShownRelation):
     """A relation as seen from one of its ends; `out` goes from the entity to `other`."""
 
     direction: Literal["in", "out"]
     other: str
-    statements: tuple[Quote, ...]
 
 
-class EntityView(Entity):
+class EntityView(Record):
     """An entity with all that is known of it; relations come heaviest first, claims by what they hold and when."""
+
+    id: str
+    name: str
+    kind: str
+    description: str
+    mentions: int
+    degree: int
 
     aliases: tuple[Alias, ...]
     relations: tuple[RelationView, ...]
@@ -182,7 +203,7 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
         quoted = tuple(statements.get(relation.id, ()))
         return RelationView.model_validate(
-            relation.model_dump() | {"direction": direction, "other": name_of(other), "statements": quoted}
+            asdict(relation) | {"direction": direction, "other": name_of(other), "statements": quoted}
         )
 
     def claim_view(claim: Claim) -> ClaimView:
@@ -190,7 +211,7 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
 
     return EntityView(
-        **dict(entity), relations=tuple(map(relation_view, relations)), occurrences=len(mentions),
+        **asdict(entity), relations=tuple(map(relation_view, relations)), occurrences=len(mentions),
         aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
         claims=tuple(map(claim_view, claims)),
         documents=len({quotes.chunks[place.chunk] for place in mentions}),
@@ -241,12 +262,11 @@ def entities_called(session: Session, name: str) -> list[Entity]:
     return entities_named(name, list(by_id.values()), session.generation.graph.aliases())
 
 
-class PathStep(Relation):
-    """A relation on a path, with the names of its ends and the places that state it."""
+class PathStep(ShownRelation):
+    """A relation on a path, with the names of its ends."""
 
     source_name: str
     target_name: str
-    statements: tuple[Quote, ...]
 
 
 class GraphPath(Record):
@@ -274,7 +294,7 @@ def paths_between(session: Session, first: str, second: str, k: int = 3) -> Path
 
     def path_step(relation: Relation) -> PathStep:
         return PathStep(
-            **relation.model_dump(), source_name=names[relation.source], target_name=names[relation.target],
+            **asdict(relation), source_name=names[relation.source], target_name=names[relation.target],
             statements=tuple(quotes.of(place) for place in facts.places[relation.id]),
         )  # fmt: skip
 

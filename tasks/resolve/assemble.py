@@ -237,8 +237,9 @@ def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given)
     name = max(
         names, key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name)
     )
-    made = {"name": name, "kind": main_kind(Counter(mention.kind for mention in mentions)), "description": ""}
-    return Entity.model_validate({**made, **given, "id": entity, "mentions": len(mentions), "degree": degree})
+    kind = main_kind(Counter(mention.kind for mention in mentions))
+    made = {"name": name, "kind": kind, "description": "", **given}
+    return Entity(entity, **made, mentions=len(mentions), degree=degree)
 
 
 def _aliases(

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import log1p
 
@@ -69,7 +70,7 @@ class GraphFacts:
         places = [place for stated in self.places.values() for place in stated if place.chunk in chunk_ids]
         relations = [self.relations[item] for item in dict.fromkeys(place.item for place in places)]
         bare = {
-            end: self.entities[end].model_copy(update={"description": ""})
+            end: replace(self.entities[end], description="")
             for relation in relations
             for end in (relation.source, relation.target)
         }

@@ -76,13 +76,56 @@ def entries_of(matrix: sparse.spmatrix, rows: Collection[int]) -> tuple[NDArray[
     return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(np.arange(len(entries)), [*map(len, entries)])
 
 
+OPENING = 200  # characters of a document, in which it may name what it is about
+
+
+class Subjects:
+    """The entities that each chunk is about, as sorted indexes; found when they are first asked for."""
+
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        mentioned: sparse.csr_matrix,
+        spellings: Sequence[Sequence[str]],
+        by_key: Mapping[str, Sequence[int]],
+    ) -> None:
+        """`mentioned` is chunks × entities, not 0 where a chunk names an entity; `spellings` are the names of each
+        entity, `by_key` the entities of each folded name."""
+        self._chunks, self._mentioned = chunks, mentioned
+        self._spellings, self._by_key = spellings, by_key
+        self._found: dict[int, tuple[int, ...]] = {}
+
+    def __getitem__(self, place: int) -> tuple[int, ...]:
+        if place not in self._found:
+            self._found[place] = self._about(place)
+        return self._found[place]
+
+    def _about(self, place: int) -> tuple[int, ...]:
+        chunk, begins = self._chunks[place], self._mentioned.indptr
+        named = set(self._mentioned.indices[begins[place] : begins[place + 1]].tolist())
+        titled = self._by_key.get(fold_name(chunk.title), ())
+        about = {entity for entity in titled if entity in named} or set(titled)
+        if chunk.ordinal == 0:
+            about.update(_opening(chunk.text[:OPENING], named, self._spellings))
+        return tuple(sorted(about))
+
+
+def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
+    """The entities with the longest name that the text begins with."""
+    opening = f"{fold_name(text)} "
+    names = [(len(key), entity) for entity in named for key in {fold_name(name) for name in spellings[entity]}
+             if key and opening.startswith(f"{key} ")]  # fmt: skip
+    longest = max((size for size, _ in names), default=0)
+    return [entity for size, entity in names if size == longest]
+
+
 class Bridges:
     """What every chunk names and is about; immutable, so safe to share between threads."""
 
-    def __init__(self, mentions: sparse.csr_matrix, about: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, mentions: sparse.csr_matrix, about: Subjects) -> None:
         """For each chunk the entities that it names, a row of `mentions`, and those that it is about, by index."""
-        self.about = tuple(about)
-        chunks = len(about)
+        self.about = about
+        self._chunks = chunks = mentions.shape[0]
         self._mentions = (mentions > 0).astype(np.float64)
         self._holders = self._mentions.tocsc()
         counts = np.diff(self._holders.indptr)
@@ -97,7 +140,7 @@ class Bridges:
         reached = np.bincount(which, 1 / (1 + of)) * self._rarity[entities] ** 2
         reached[np.isin(entities, list(linked))] = 0.0
         holding, by = entries_of(self._holders, entities)
-        scores: Scores = np.bincount(holding, reached[by], len(self.about)) / self._width
+        scores: Scores = np.bincount(holding, reached[by], self._chunks) / self._width
         return scores
 
     def ties(self, pool: Sequence[int], linked: Collection[int]) -> tuple[Flags, Scores]:

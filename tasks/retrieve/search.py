@@ -23,7 +23,15 @@ from storage.graph_records import Alias, Entity
 from storage.records import Chunk, by_key
 from tasks.retrieve.lexical import Lexicon, Scores, passage_of, scaled
 from tasks.retrieve.link import Link, Names
-from tasks.retrieve.passage_sets import Bridges, Flags, PassageSetSelector, SearchedQuestion, Switches, best_places
+from tasks.retrieve.passage_sets import (
+    Bridges,
+    Flags,
+    PassageSetSelector,
+    SearchedQuestion,
+    Subjects,
+    Switches,
+    best_places,
+)
 from tasks.step import BRIEF, step
 
 
@@ -38,58 +46,30 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
     }
 
 
-OPENING = 200  # characters of a document, in which it may name what it is about
 LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
-
-
-def subjects(
-    chunks: Sequence[Chunk],
-    mentioned: sparse.csr_matrix,
-    spellings: Sequence[Sequence[str]],
-    by_key: Mapping[str, Sequence[int]],
-) -> list[tuple[int, ...]]:
-    """For each chunk the entities that it is about, as sorted indexes.
-
-    `mentioned` is chunks × entities, not 0 where a chunk names an entity; `spellings` are the names of each entity,
-    `by_key` the entities of each folded name.
-    """
-    result = []
-    for place, chunk in enumerate(chunks):
-        named = set(mentioned.indices[mentioned.indptr[place] : mentioned.indptr[place + 1]].tolist())
-        titled = by_key.get(fold_name(chunk.title), ())
-        about = {entity for entity in titled if entity in named} or set(titled)
-        if chunk.ordinal == 0:
-            about.update(_opening(chunk.text[:OPENING], named, spellings))
-        result.append(tuple(sorted(about)))
-    return result
-
-
-def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
-    """The entities with the longest name that the text begins with."""
-    opening = f"{fold_name(text)} "
-    names = [(len(key), entity) for entity in named for key in {fold_name(name) for name in spellings[entity]}
-             if key and opening.startswith(f"{key} ")]  # fmt: skip
-    longest = max((size for size, _ in names), default=0)
-    return [entity for size, entity in names if size == longest]
 
 
 DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
 STEPS = 24  # of the power iteration
+MOST_ITERATED = 100_000  # ties; in a larger graph the walk is followed only to where it gets
+# The share of a walk that may wait at a node, for each tie of the node. A tenth of it finds the same first passages.
+LEAST_PUSHED = 1e-5
 
 
 class Walker:
     """Random walks with restart on the bipartite graph of chunks and entities; immutable."""
 
-    def __init__(self, named: sparse.csr_matrix) -> None:
+    def __init__(self, named: sparse.csr_matrix, most_iterated: int = MOST_ITERATED) -> None:
         """`named` is chunks × entities: how strongly chunk i and entity j are tied, 0 where they are not."""
         self.chunks, self.entities = named.shape
-        both = sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
-        out = np.asarray(both.sum(axis=0)).ravel()
-        self.transition = (both @ sparse.diags(1.0 / np.where(out > 0, out, 1.0))).tocsr()
+        self._ties = sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
+        self._is_small = self._ties.nnz <= most_iterated
+        out = np.asarray(self._ties.sum(axis=0)).ravel()
+        self._out = np.where(out > 0, out, 1.0)
         self.degree = np.bincount(named.indices, minlength=self.entities).astype(np.float64)
 
     def walk(self, entities: dict[int, float], chunks: dict[int, float]) -> Scores:
-        """Stationary probability of every chunk, in order.
+        """Stationary probability of every chunk, in order; in a large graph 0 where hardly a walk gets to.
 
         `entities` and `chunks` are restart weights by index, at least one of them positive.
         """
@@ -99,10 +79,31 @@ class Walker:
         for chunk, weight in chunks.items():
             restart[chunk] = weight
         restart /= restart.sum()
+        walked = self._iterated if self._is_small else self._pushed
+        return np.asarray(walked(restart)[: self.chunks])
+
+    def _iterated(self, restart: Scores) -> Scores:
         scores = restart
         for _ in range(STEPS):
-            scores = DAMPING * (self.transition @ scores) + (1 - DAMPING) * restart
-        return np.asarray(scores[: self.chunks])
+            scores = DAMPING * (self._ties @ (scores / self._out)) + (1 - DAMPING) * restart
+        return scores
+
+    def _pushed(self, waiting: Scores) -> Scores:
+        """By local push (Andersen, Chung, Lang 2006): what waits at a node is kept there in part and goes on to its
+        neighbours, until too little waits anywhere. It costs what it reaches, whatever the size of the graph."""
+        scores, nodes = np.zeros(len(waiting)), np.flatnonzero(waiting)
+        while len(nodes):
+            mass = waiting[nodes]
+            waiting[nodes] = 0.0
+            scores[nodes] += (1 - DAMPING) * mass
+            begins = self._ties.indptr[nodes]
+            counts = self._ties.indptr[nodes + 1] - begins
+            ties = np.repeat(begins + counts - np.cumsum(counts), counts) + np.arange(counts.sum())
+            neighbours = self._ties.indices[ties]
+            np.add.at(waiting, neighbours, self._ties.data[ties] * np.repeat(DAMPING * mass / self._out[nodes], counts))
+            reached = np.unique(neighbours)
+            nodes = reached[waiting[reached] > LEAST_PUSHED * self._out[reached]]
+        return scores
 
 
 START_PASSAGES = 10  # the best by words and meaning, where the walk starts beside the names
@@ -152,12 +153,12 @@ class SearchIndex:
         """Make what walks and bridges need: which chunk names which entity, how often, and what each is about."""
         self._texts = texts_of_triples(self.chunks)
         # What triples name beside a text, the text names.
-        speaks = sparse.identity(len(self.chunks), dtype=np.int32, format="lil")
-        for place, text in self._texts.items():
-            speaks[place, place], speaks[text, place] = 0, 1
-        named = speaks.tocsr() @ self.entity_counts.T.tocsr()
+        count = len(self.chunks)
+        speaker = [self._texts.get(place, place) for place in range(count)]
+        speaks = sparse.csr_matrix((np.ones(count, np.int32), (speaker, np.arange(count))), shape=(count, count))
+        named = speaks @ self.entity_counts.T.tocsr()
         named.sort_indices()
-        about = subjects(self.chunks, named, self.spellings, self.names.by_key)
+        about = Subjects(self.chunks, named, self.spellings, self.names.by_key)
         self.walker = Walker(named)
         self.selector = PassageSetSelector(
             self.chunks, self._texts, self.lexicon, Bridges(named, about), self.spellings

@@ -117,7 +117,7 @@ async def _indexed(source: Path, workspace: Path, full: bool = False, **settings
 def _hierarchy(found: Export) -> None:
     """Every level is a partition of all entities, and every report has its community and its places."""
     communities = TypeAdapter(list[Community]).validate_python(found["communities"])
-    check([Entity.model_validate(row) for row in found["entities"]], communities, SMALL)
+    check(TypeAdapter(list[Entity]).validate_python(found["entities"]), communities, SMALL)
     documents = {row["id"]: str(row["text"]) for row in found["documents"]}
     for report in found["reports"]:
         assert report["community"] in {community.id for community in communities}

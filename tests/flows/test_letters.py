@@ -180,8 +180,8 @@ def stored_text(workspace: Path) -> str:
     where = Workspace(workspace)
     with where.read() as made:
         said = [*made.documents.documents(), *made.documents.chunks()]
-        said += [*made.graph.entities(), *made.graph.relations(), *made.graph.claims(), *made.communities.reports()]
-        extracted = repr(made.extractions.extractions())
+        said += [*made.graph.claims(), *made.communities.reports()]
+        extracted = repr([made.extractions.extractions(), made.graph.entities(), made.graph.relations()])
     said += where.database.memory.entries()
     return "\n".join([extracted, *(one.model_dump_json() for one in said)])
 
