@@ -58,7 +58,8 @@ JOINT = "\n\n"
 _LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
-_MOST_GRAPH_TAGS = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
+_IN_GRAPH = re.compile(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
+_MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
 _LARGE_OFTEN = (".jsonl", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
 
@@ -216,7 +217,9 @@ def _table(data: bytes, file: SourceFile) -> Rows:
 def _graphml(data: bytes, file: SourceFile) -> Rows:
     import networkx as nx
 
-    check_markup(data, _MOST_GRAPH_TAGS)
+    check_markup(data)
+    if sum(1 for _ in _IN_GRAPH.finditer(data)) > _MOST_IN_GRAPH:
+        raise Unreadable(f"more than {_MOST_IN_GRAPH:,} nodes and edges: divide it, or make it JSON Lines")
     try:
         return read_graph(nx.read_graphml(io.BytesIO(data), force_multigraph=True), file)
     except (SyntaxError, LookupError, TypeError, ValueError, nx.NetworkXException) as error:

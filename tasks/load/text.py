@@ -199,10 +199,10 @@ def read_html(data: bytes) -> PageText:
     return PageText(text=to_markdown(str(soup.body or soup)), title=clean(shortened(title)), metadata=metadata)
 
 
-def check_markup(data: bytes, most: int = _MOST_TAGS) -> None:
+def check_markup(data: bytes) -> None:
     """Raises `Unreadable` where HTML or XML has more tags than a tree of them should hold in memory."""
-    if (tags := data.count(b"<")) > most:
-        raise Unreadable(f"{tags:,} tags, more than {most:,}: divide it")
+    if (tags := data.count(b"<")) > _MOST_TAGS:
+        raise Unreadable(f"{tags:,} tags, more than {_MOST_TAGS:,}: divide it")
 
 
 def to_markdown(markup: str) -> str:

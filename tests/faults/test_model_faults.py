@@ -65,6 +65,7 @@ def without_texts(graph: Export) -> Any:
             del report[name]
         for finding in report["findings"]:
             del finding["summary"], finding["explanation"]
+    plain["entities"].sort(key=lambda row: row["id"])
     return plain
 
 
