@@ -67,4 +67,4 @@ def test_changes_by_a_model_leave_no_file_open(server_process: Server, tmp_path:
         worked(place, partial(edit, partial(change, "Ana Korb", None, None, f"Noted {number}.")))
         worked(place, partial(forget, [f"d{number}"]))
     gc.collect()
-    assert [file for file in descriptors() if "side.sqlite" in file] == []
+    assert [file for file in descriptors() if file.startswith(f"{place.workspace}/side.sqlite")] == []

@@ -59,7 +59,7 @@ def packed(file: bytes, replaced: dict[str, tuple[bytes, bytes]], **others: byte
     return zipped({**entries, **others})
 
 
-def sheet(rows: str = "", replaced: dict[str, tuple[bytes, bytes]] | None = None, **others: bytes) -> bytes:
+def sheet(rows: str = "", replaced: dict[str, tuple[bytes, bytes]] | None = None, /, **others: bytes) -> bytes:
     """A workbook with these rows besides."""
     row = ("xl/worksheets/sheet1.xml", (b"</sheetData>", rows.encode() + b"</sheetData>"))
     return packed(cells("B1"), dict([row]) | (replaced or {}), **others)
@@ -145,7 +145,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     ),
     "xlsx_macros": lambda: sheet(**{"xl/vbaProject.bin": OLE}),
     "xlsx_macro_sheet": lambda: sheet(
-        replaced={
+        "", {
             "xl/_rels/workbook.xml.rels": (
                 b"</Relationships>",
                 b"<Relationship Id='rm' Type='http://schemas.microsoft.com/office/2006/relationships/xlMacrosheet' "
@@ -166,7 +166,7 @@ MADE: dict[str, Callable[[], bytes]] = {
         "<row r='2'><c r='A2'><f>cmd|'/C calc'!A0</f><v>7</v></c><c r='B2'><f>WEBSERVICE(\"http://127.0.0.1:9/\")</f></c></row>"
     ),
     "xlsx_links": lambda: sheet(
-        replaced={
+        "", {
             "xl/_rels/workbook.xml.rels": (
                 b"</Relationships>",
                 f"<Relationship Id='rx' Type='{RELATIONS}/externalLink' Target='externalLinks/externalLink1.xml'/>"
