@@ -222,9 +222,10 @@ class Database:
         return self.rows(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
 
     def each(self, fields: Sequence[str], table: str, order: str, where: Selection) -> Iterator[Row]:
-        """The same one by one, of many that shall not all be held. Until it is read to its end nobody else writes."""
+        """The same one by one, of many that shall not all be held at once; a field may be an expression. Read it to its
+        end: until then nobody else writes."""
         columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
-        with self._reader() as connection:
+        with self._reader() as connection, _collector_paused():
             connection.execute(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", _bound(where[1]))
             while page := connection.fetchmany(_PAGE):
                 yield from page

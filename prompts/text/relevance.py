@@ -89,7 +89,7 @@ class Relevance:
         return shares
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=200_000)  # more than the reports of a large collection, all of which a broad question looks at
 def term_set(text: str) -> frozenset[str]:
     """The distinct terms of a text, as `concept_terms` has them."""
     return frozenset(concept_terms(text))
