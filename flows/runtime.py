@@ -158,7 +158,7 @@ class Runtime:
 def open_runtime(settings: Settings, progress: Progress = silent, reading: bool = False) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used.
 
-    `reading`: who asks or looks goes on without memory and caches where their disk cannot be written.
+    `reading`: who asks or looks goes on without memory and caches where they are damaged or their disk refuses.
     """
     settings.keep_secrets()
     store = open_vector_store(settings.vector_store, settings.workspace, _chroma_server(settings))

@@ -108,7 +108,7 @@ def _copied_beside(layout: Layout, packed: Layout, file: Path) -> dict[str, Path
     sources = {}
     if (layout.root / "tailoring.toml").is_file():
         sources["tailoring.toml"] = layout.root / "tailoring.toml"
-    if layout.database_file.is_file():
+    if layout.database_file.exists():
         sources["side.sqlite"] = packed.database_file
         if problem := _copy_database(layout.database_file, packed.database_file):
             raise ArchiveError(file, problem, _NO_DATABASE, "written")
@@ -184,8 +184,10 @@ def _temporary_folder() -> Iterator[Path]:
 def _copy_database(source: Path, copy: Path) -> str:
     """Copies the workspace's database as of one moment; what is wrong with it, or nothing."""
     try:
-        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as source_database:
+        with ExitStack() as stack:
             with faults_told(source):
+                address = f"{source.absolute().as_uri()}?mode=ro"
+                source_database = stack.enter_context(closing(sqlite3.connect(address, uri=True)))
                 source_database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             with faults_told(copy), closing(sqlite3.connect(copy)) as copied_database:
                 source_database.backup(copied_database)

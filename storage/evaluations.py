@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -52,8 +53,8 @@ class RunningAnswers:
 
     def get(self, key: str) -> list[EvaluatedAnswer]:
         """Those of an evaluation."""
-        rows = self._file.rows("SELECT answer FROM evaluated_answers WHERE evaluation = ?", [key])
-        return [EvaluatedAnswer.model_validate_json(str(answer), extra="ignore") for (answer,) in rows]
+        sql = "SELECT answer FROM evaluated_answers WHERE evaluation = ?"
+        return self._file.read(sql, partial(EvaluatedAnswer.model_validate_json, extra="ignore"), [key])
 
     def remove(self, key: str) -> None:
         """Removes those of an evaluation."""
@@ -83,8 +84,8 @@ class WatchedQuestions:
 
     def list(self) -> list[WatchedQuestion]:
         """All, by id."""
-        rows = self._file.rows("SELECT watched FROM watched_questions ORDER BY id")
-        return [WatchedQuestion.model_validate_json(str(watched), extra="ignore") for (watched,) in rows]
+        sql = "SELECT watched FROM watched_questions ORDER BY id"
+        return self._file.read(sql, partial(WatchedQuestion.model_validate_json, extra="ignore"))
 
     def remove(self, name: str) -> None:
         """UsageError where there is none with this id."""
@@ -114,8 +115,7 @@ class FeedbackRows:
 
     def list(self) -> list[Feedback]:
         """All, the oldest first."""
-        rows = self._file.rows("SELECT feedback FROM feedback ORDER BY rowid")
-        return [Feedback.model_validate_json(str(feedback)) for (feedback,) in rows]
+        return self._file.read("SELECT feedback FROM feedback ORDER BY rowid", Feedback.model_validate_json)
 
     def forget_where(self, holds: Callable[[str], bool]) -> int:
         """Removes those of whose JSON text this is true; returns how many."""

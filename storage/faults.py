@@ -46,6 +46,7 @@ _DAMAGED_WORDS = (
     "Corrupt database", "not a valid DuckDB database", "Could not read enough bytes", "has been invalidated",
     "Failed to load metadata", "Serialization Error", "INTERNAL Error"
 )  # fmt: skip
+_DAMAGED_SQLITE_WORDS = ("no such", "malformed", "unsupported file format", "Could not decode to UTF-8")
 _CODE = re.compile(r"\(code: (\d+)\)")
 _LOCK_WORDS = ("Could not set lock", "Conflicting lock")
 _NOBODY = "PID 0."  # holds a lock that could not be had: there are none
@@ -59,8 +60,11 @@ def fault_of(error: BaseException, place: str | Path, damaged: str = "") -> Stor
     `damaged` is the remedy where the content itself is damaged.
     """
     if isinstance(error, sqlite3.Error):
-        code = getattr(error, "sqlite_errorcode", None)  # none: a wrong use, told by Python's own module
-        return None if code is None else _of_sqlite(code, str(error), place, damaged)
+        code, words = getattr(error, "sqlite_errorcode", None), str(error)
+        if code in (None, sqlite3.SQLITE_ERROR):  # a wrong use, but for these
+            told = words.partition(" with text ")[0]  # which it quotes
+            return Damaged(place, told, damaged) if told.startswith(_DAMAGED_SQLITE_WORDS) else None
+        return _of_sqlite(code, words, place, damaged)
     if isinstance(error, duckdb.Error):
         return _of_duckdb(error, place, damaged)
     if isinstance(error, MemoryError):
@@ -103,7 +107,7 @@ def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> Storag
     code &= 0xFF
     if code in _OF_SQLITE:
         return _OF_SQLITE[code](place, words)
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or Path(place).is_dir():
         return Damaged(place, words, damaged)
     return _by_the_disk(Path(place), words) if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) else None
 

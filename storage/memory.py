@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from storage.answer_records import Fallback
 from storage.records import Record
-from storage.sqlite import Row, SqliteFile
+from storage.sqlite import SqliteFile
 
 _TRIMMED_EACH = 64  # entries: counting thousands of them is too much for every one
 _RAREST = 3  # keys that entries are looked up by
@@ -64,7 +64,8 @@ class Memory:
 
     def entries(self) -> list[MemoryEntry]:
         """By source and title."""
-        return _entries(self._file.rows("SELECT entry FROM memory_entries ORDER BY source, title"))
+        sql = "SELECT entry FROM memory_entries ORDER BY source, title"
+        return self._file.read(sql, MemoryEntry.model_validate_json)
 
     def found_by(self, keys: Sequence[str], limit: int = 64) -> list[MemoryEntry]:
         """The entries with one of the rarest keys of these, the newest first, at most `limit`."""
@@ -82,7 +83,7 @@ class Memory:
             f"(SELECT source, title FROM memory_index WHERE kind = 'key' AND value IN ({marks})) "
             "ORDER BY generation DESC, source, title LIMIT ?"
         )
-        return _entries(self._file.rows(sql, (*rarest, limit)))
+        return self._file.read(sql, MemoryEntry.model_validate_json, (*rarest, limit))
 
     def expire(self, alive: Collection[str]) -> int:
         """Removes the entries with evidence that is no longer alive; returns how many. Without evidence they stay."""
@@ -127,7 +128,3 @@ def _put(connection: sqlite3.Connection, entries: Sequence[MemoryEntry], keys: C
 def _delete(connection: sqlite3.Connection, names: Collection[tuple[str, str]]) -> None:
     for table in ("memory_entries", "memory_index"):
         connection.executemany(f"DELETE FROM {table} WHERE source = ? AND title = ?", names)
-
-
-def _entries(rows: Sequence[Row]) -> list[MemoryEntry]:
-    return [MemoryEntry.model_validate_json(str(entry)) for (entry,) in rows]

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 from weakref import finalize
 
 from storage.errors import Damaged, DiskFailed, DiskFull, NotPermitted, StorageError, WorkspaceFormatError
@@ -21,11 +22,12 @@ from storage.faults import faults_told
 
 Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
+T = TypeVar("T")
 
 _WAIT = 30.0  # seconds, for a lock of another process: nothing else passes by waiting
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-# Faults with which a reader goes on without the file. Damage is not among them: nobody should pay twice unknowingly.
-_DISPENSABLE = (NotPermitted, DiskFull, DiskFailed)
+# Faults with which a reader goes on without the file.
+_DISPENSABLE = (NotPermitted, DiskFull, DiskFailed, Damaged)
 
 logger = logging.getLogger(__name__)
 
@@ -46,15 +48,16 @@ class Schema:
 class SqliteFile:
     """The file is opened, and made where it is missing, at the first use; each thread has its own connection.
 
-    `reading`: who only reads can do without it. Where the file cannot be written, or its disk is full, one warning says
-    so, what it held is not read, and what is written goes to the process's memory.
+    `reading`: who only reads can do without it. Where the file cannot be written or is damaged, or its disk is full,
+    one warning says so with the remedy, what it held is not read, and what is written goes to the process's memory.
+    `fault` is then what it is done without for.
     """
 
     def __init__(self, path: Path, schema: Schema, reading: bool = False) -> None:
         self.path = path
         self._schema = schema
         self._reading = reading
-        self._in_memory = False
+        self.fault: StorageError | None = None
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._closing = threading.Lock()
@@ -67,7 +70,7 @@ class SqliteFile:
         if getattr(self._local, "pid", None) != os.getpid():
             try:
                 with self._faults():
-                    connection = _open(None if self._in_memory else self.path, self._schema)
+                    connection = _open(None if self.fault else self.path, self._schema)
             except _DISPENSABLE as fault:
                 self._do_without(fault)
                 connection = _open(None, self._schema)
@@ -109,6 +112,15 @@ class SqliteFile:
             self._do_without(fault)
             return []
 
+    def read(self, sql: str, form: Callable[..., T], parameters: Sequence[Value] = ()) -> list[T]:
+        """What `form` makes of the columns of each row; a value that it cannot read (ValueError) is damage."""
+        try:
+            return [form(*row) for row in self.rows(sql, parameters)]
+        except ValueError as error:
+            words = "a value in it is not as it was written"
+            self._do_without(Damaged(self.path, words, self._schema.remedy), error)
+            return []
+
     def compact(self) -> None:
         """Writes the file anew, so that nothing of what was deleted is left in it. Waits for other writers.
 
@@ -120,6 +132,8 @@ class SqliteFile:
 
     def check(self) -> None:
         """Reads the file from end to end, where it is there; Damaged where its parts do not belong together."""
+        if self.fault:
+            raise self.fault
         if self.path.exists():
             with self._faults():
                 (verdict,) = self.made().execute("PRAGMA quick_check(1)").fetchone()
@@ -134,16 +148,21 @@ class SqliteFile:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        with faults_told(self.path, self._schema.remedy):
-            yield
+        try:
+            with faults_told(self.path, self._schema.remedy):
+                yield
+        except UnicodeDecodeError as error:  # SQLite's message quotes what is damaged
+            raise Damaged(self.path, "names in it are no text", self._schema.remedy) from error
 
-    def _do_without(self, fault: StorageError) -> None:
+    def _do_without(self, fault: StorageError, cause: Exception | None = None) -> None:
         """From now on in memory, for a reader; raises the fault for everybody else."""
-        if not self._reading or self._in_memory:
-            raise fault
-        self._in_memory = True
-        self._local = threading.local()
-        logger.warning("%s %s", fault.message, self._schema.without)
+        if not self._reading:
+            raise fault from cause
+        with self._closing:  # several threads may meet it at once
+            first, self.fault = self.fault is None, self.fault or fault
+            self._local = threading.local()
+        if first:
+            logger.warning("%s %s %s", fault.message, self._schema.without, fault.remedy)
 
 
 def erase_rows(path: Path, tables: Sequence[str], holds: Callable[[str], bool]) -> int:

@@ -86,7 +86,7 @@ class Workspace:
     """A folder of state. Nothing is created before the first write.
 
     `store` serves the vectors (None: the default one). `reading`: who only reads goes on without the database where it
-    cannot be written.
+    cannot be written or is damaged.
     """
 
     def __init__(
@@ -185,6 +185,7 @@ class Workspace:
         try:
             mend(self._layout, from_nothing=True)
             self._store.prepare()  # now, not after an hour of work
+            self.database.prepare()
             return Staging(self._layout, lock, self.keep_generations, self._store)
         except BaseException:
             lock.release()

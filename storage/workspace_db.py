@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.errors import StorageError
 from storage.evaluations import FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
 from storage.records import Record
@@ -53,11 +54,10 @@ class Cache:
             page: list[Value] = [*wanted[start : start + _PAGE]]
             marks = ", ".join("?" for _ in page)
             sql = f"SELECT key, value, used FROM cache WHERE namespace = ? AND key IN ({marks})"
-            for key, value, used in self._file.rows(sql, [namespace, *page]):
-                if isinstance(value, bytes):
-                    values[str(key)] = value
-                if now - float(str(used)) > _FRESH:
-                    stale.append(str(key))
+            for key, value, used in self._file.read(sql, _cached, [namespace, *page]):
+                values[key] = value
+                if now - used > _FRESH:
+                    stale.append(key)
         if stale:
             with self._file.transaction() as connection:
                 sql = "UPDATE cache SET used = ? WHERE namespace = ? AND key = ?"
@@ -98,6 +98,10 @@ class Cache:
             connection.execute("DELETE FROM cache")
 
 
+def _cached(key: str, value: bytes, used: float) -> tuple[str, bytes, float]:
+    return key, bytes(value), float(used)
+
+
 class ModelAnswerCache:
     """Model answers (JSON text) by the key of the call."""
 
@@ -107,7 +111,7 @@ class ModelAnswerCache:
 
     def get(self, key: str) -> str | None:
         value = self._cache.get(_ANSWERS, [key]).get(key)
-        return None if value is None else value.decode()
+        return None if value is None else value.decode(errors="replace")
 
     def put(self, key: str, answer: str) -> None:
         """Stores an answer; the same key replaces."""
@@ -176,14 +180,13 @@ class RunHistory:
     def list(self, limit: int = 50) -> list[RunRow]:
         """The newest first."""
         sql = "SELECT kind, started, finished, state, summary FROM runs ORDER BY id DESC LIMIT ?"
-        rows = self._file.rows(sql, [limit])
-        return [RunRow.model_validate(dict(zip(RunRow.model_fields, row, strict=True))) for row in rows]
+        return self._file.read(sql, lambda *row: RunRow(**dict(zip(RunRow.model_fields, row, strict=True))), [limit])
 
 
 class WorkspaceDatabase:
     """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
 
-    `reading`: who only reads goes on without it where the file cannot be written.
+    `reading`: who only reads goes on without it where the file cannot be written or is damaged.
     """
 
     def __init__(
@@ -206,6 +209,15 @@ class WorkspaceDatabase:
     def compact(self) -> None:
         """Writes the file anew: nothing of what was removed is left in it."""
         self._file.compact()
+
+    def prepare(self) -> None:
+        """Opens the file, or makes it: StorageError where it cannot be used."""
+        self._file.made()
+
+    @property
+    def fault(self) -> StorageError | None:
+        """What a reader goes on without it for."""
+        return self._file.fault
 
     def check(self) -> None:
         """Reads the file from end to end; Damaged where its parts do not belong together."""

@@ -51,7 +51,7 @@ class QuestionMemory:
             entry
             for entry in {(entry.source, entry.title): entry for entry in entries}.values()
             if entry.generation <= self.generation
-            and all(chunk in self.index.position for chunk in entry.evidence)
+            and all(chunk in self.index.position for chunk in (*entry.evidence, *entry.ranked))
             and entry.surroundings in {"", self.features.surroundings(entry.title)}
         ]
 

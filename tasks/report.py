@@ -318,15 +318,15 @@ async def report(
     )
 
 
-def by_root(communities: Sequence[Community]) -> list[list[Community]]:
-    """The communities in portions, each root with all below it; in the given order, roots first. A report depends on
-    nothing beside its root."""
+def by_root(communities: Sequence[Community], most: int = MOST_ENTITIES) -> list[list[Community]]:
+    """The communities, those of a level after those above it, in portions of at most so many entities, each root with
+    all below it: no report depends on what is under another root."""
     root: dict[str, str] = {}
     for community in communities:
         root[community.id] = root[community.parent] if community.parent else community.id
     below = by_key((root[community.id], community) for community in communities)
     trees = list(below.values())
-    together = portions([len(tree[0].members) for tree in trees], MOST_ENTITIES)
+    together = portions([len(tree[0].members) for tree in trees], most)
     return [sorted((own for place in places for own in trees[place]), key=level_and_id) for places in together]
 
 

@@ -20,7 +20,7 @@ from prompts.summarize import (
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Community, Entity, Finding, Relation, Report
 from tasks.communities import Hierarchy
-from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
+from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, by_root, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.summarize import STATEMENTS_TOKENS, KnownDescription, summarize
 from tests.query.steps import scripted, sent
@@ -191,6 +191,22 @@ async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> N
     second = await report([ALL_GROUPS, *PARTS], replace(evidence, relations=changed), writer, {}, limit=300)
     before, after = ({one.community: one.inputs for one in made.reports} for made in (first, second))
     assert {name for name in before if before[name] != after[name]} == {"whole", "c"}
+
+
+async def test_reports_are_the_same_in_portions_of_whole_branches() -> None:
+    two = evidence_of([("a", "b", "A knows B."), ("b", "c", "B knows C."), ("x", "y", "X knows Y.")])
+    communities = [
+        Community("com_1", 0, None, ("a", "b", "c")), Community("com_2", 0, None, ("x", "y")),
+        Community("com_3", 1, "com_1", ("a", "b")), Community("com_4", 1, "com_2", ("x", "y")),
+    ]  # fmt: skip
+    first, second = by_root(communities, most=3)
+    assert [[own.id for own in portion] for portion in (first, second)] == [["com_1", "com_3"], ["com_2", "com_4"]]
+    assert by_root(communities) == [communities]
+    writer = WriteReports(Models.offline())
+    whole = (await report(communities, two, writer, {})).reports
+    parts = [one for portion in (first, second) for one in (await report(portion, two, writer, {})).reports]
+    assert len(whole) == 3
+    assert sorted(parts, key=lambda one: one.community) == sorted(whole, key=lambda one: one.community)
 
 
 PEOPLE = tuple(f"e{number:02}" for number in range(20))

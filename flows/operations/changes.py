@@ -45,7 +45,7 @@ def _next_generation(runtime: Runtime) -> Iterator[Staging]:
     """The next generation of a workspace, to be changed and published. NoGeneration before anything is written."""
     runtime.workspace.recover()
     runtime.workspace.read().close()
-    with runtime.workspace.write() as staging, relaxed_gc():
+    with runtime.workspace.write() as staging, relaxed_gc(), runtime.models.without_history():
         yield staging
 
 

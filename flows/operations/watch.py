@@ -44,7 +44,7 @@ async def ask_watched(runtime: Runtime, only: str | None = None) -> tuple[Answer
         return ()
     settings = runtime.settings.model_copy(update={"memory": "off"})
     changes = []
-    with unrecorded(), open_session(replace(runtime, settings=settings)) as session:
+    with unrecorded(), runtime.models.without_history(), open_session(replace(runtime, settings=settings)) as session:
         for watched in questions:
             change, answer = await _ask(watched, session)
             if change is not None:

@@ -425,6 +425,8 @@ def workspace_status(runtime: Runtime) -> Status:
                 problems.append(WorkspaceProblem(message=error.message, remedy=error.remedy))
     if workspace.root.is_dir():  # looking must not make a folder where there is none
         held["runs"] = workspace.database.runs.list(LAST_RUNS)
+        if fault := workspace.database.fault:
+            problems.append(WorkspaceProblem(message=fault.message, remedy=fault.remedy))
     held |= {
         "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
         "settings": json.loads(masked(settings.model_dump_json())),

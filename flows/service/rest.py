@@ -253,7 +253,7 @@ async def usage(at: Place) -> list[UsageRow]:
 @router.get("/status", tags=["workspace"])
 def status(service: Here, workspace: str = DEFAULT) -> reading.Status:
     """What the workspace holds, what it takes on disk, and its last runs."""
-    return reading.workspace_status(service.workspaces.runtime(workspace))
+    return reading.workspace_status(service.workspaces.runtime(workspace, reading=True))
 
 
 @router.get("/settings", tags=["workspace"])

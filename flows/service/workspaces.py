@@ -54,9 +54,9 @@ class Workspaces:
             raise UnknownWorkspace(name, self.names)
         return self._folders[name]
 
-    def runtime(self, name: str) -> Runtime:
-        """A runtime of its own, for what writes; its settings are those in force now."""
-        return open_runtime(load_settings({"workspace": self.folder(name)}))
+    def runtime(self, name: str, reading: bool = False) -> Runtime:
+        """A runtime of its own, for what writes or, `reading`, looks; its settings are those in force now."""
+        return open_runtime(load_settings({"workspace": self.folder(name)}), reading=reading)
 
     def workspace(self, name: str) -> Workspace:
         """The workspace itself: its generations and databases."""

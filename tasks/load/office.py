@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-from tasks.load.rows import table_lines
+from tasks.load.rows import MOST_CELLS, table_lines
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     PageText,
@@ -25,6 +25,7 @@ from tasks.load.text import (
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LARGEST = 1 << 30
 _DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
+_CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 _IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
 
@@ -49,9 +50,12 @@ def read_office(data: bytes, ending: str) -> PageText:
         raise Unreadable("larger than 1 GiB when unpacked, or its text than 100 MB")
     reader = {".docx": read_docx, ".pptx": read_pptx, ".xlsx": read_xlsx}[ending]
     try:
-        if ending != ".xlsx":  # which is read row by row
-            for entry in archive.infolist():
-                check_markup(archive.read(entry) if entry.filename.endswith((".xml", ".rels")) else b"")
+        for entry in archive.infolist():
+            markup = archive.read(entry) if entry.filename.endswith((".xml", ".rels")) else b""
+            if ending != ".xlsx":
+                check_markup(markup)
+            elif sum(1 for _ in _CELLS.finditer(markup)) > MOST_CELLS:  # a sheet is read row by row
+                raise Unreadable(f"a sheet of more than {MOST_CELLS:,} cells and rows: divide it")
         return reader(data, shortened(_property_title(archive)))
     except Unreadable:
         raise

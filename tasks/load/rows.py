@@ -37,7 +37,7 @@ _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), th
 _LONGEST_TRIPLE = 1000
 _MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
 _MOST_FAILED = 1_000_000  # of one file: it is no list of rows
-_MOST_CELLS = 4_000_000  # of a delimited file: some 200 bytes of memory each
+MOST_CELLS = 4_000_000  # of a table, or values of a JSON text: some 200 bytes of memory each
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
@@ -106,10 +106,24 @@ def _parsed(line: str) -> object:
     if len(line) > LARGEST_DOCUMENT:
         return BadRow("longer than 100 MB")
     try:
-        # Control characters inside strings are no reason to lose a row: they are cleaned away below.
-        return json.loads(line, strict=False)
+        return parse_json(line)
+    except Unreadable as reason:
+        return BadRow(str(reason))
+
+
+def parse_json(text: str, figures: type[str] | None = None) -> object:
+    """The value of a JSON text, figures as they are written where they are to be `str`.
+
+    Raises `Unreadable` where it is broken, or begins more values than memory should hold: what is counted are brackets
+    and commas, those in strings too.
+    """
+    if sum(map(text.count, "[{,")) > MOST_CELLS:
+        raise Unreadable(f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines")
+    try:
+        # Control characters inside strings are no reason to lose a row: they are cleaned away later.
+        return json.loads(text, strict=False, parse_float=figures, parse_int=figures)
     except (ValueError, RecursionError) as error:
-        return BadRow(f"not valid JSON: {error}")
+        raise Unreadable(f"broken JSON ({error})") from error
 
 
 def _text(row: Mapping[str, object]) -> str | None:
@@ -249,8 +263,8 @@ def read_table(text: str, delimiter: str | None) -> list[tuple[int, list[str]]]:
     try:
         for cells in reader:
             count += len(cells)
-            if count > _MOST_CELLS:
-                raise Unreadable(f"a table of more than {_MOST_CELLS:,} cells: divide it")
+            if count > MOST_CELLS:
+                raise Unreadable(f"a table of more than {MOST_CELLS:,} cells: divide it")
             if any(cell.strip() for cell in cells):
                 rows.append((reader.line_num, cells))
     except csv.Error as error:

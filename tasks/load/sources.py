@@ -7,7 +7,6 @@ nor triple is a dead letter, and the rest goes on.
 import asyncio
 import gzip
 import io
-import json
 import logging
 import re
 import zlib
@@ -26,6 +25,7 @@ from tasks.load.rows import (
     Rows,
     collect,
     graph_file,
+    parse_json,
     read_graph,
     read_jsonl,
     read_table,
@@ -38,6 +38,7 @@ from tasks.load.text import (
     LARGEST_DOCUMENT,
     PageText,
     Unreadable,
+    check_markup,
     decode,
     not_empty,
     one_line,
@@ -57,6 +58,8 @@ JOINT = "\n\n"
 _LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
+_IN_GRAPH = re.compile(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
+_MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
 _LARGE_OFTEN = (".jsonl", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
 
@@ -191,18 +194,15 @@ def _text(data: bytes, file: SourceFile) -> Rows:
 def _json(data: bytes, file: SourceFile) -> Rows:
     """Rows where the file holds an object with text or a triple, or a list of such; else one readable document."""
     text = not_empty(decode(data))
-    try:
-        value = json.loads(text, strict=False)
-        rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
-        if rows.parts:
-            return rows
-        # Figures stay as they are written.
-        written = json.loads(text, strict=False, parse_float=str, parse_int=str)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"broken JSON ({error})") from error
+    value = parse_json(text)
+    rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
+    if rows.parts:
+        return rows
     own_title = value.get("title") if isinstance(value, dict) else None
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
-    return _page(PageText(text=readable_json(written), title=title), file)
+    del value
+    # Figures stay as they are written.
+    return _page(PageText(text=readable_json(parse_json(text, figures=str)), title=title), file)
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
@@ -217,6 +217,9 @@ def _table(data: bytes, file: SourceFile) -> Rows:
 def _graphml(data: bytes, file: SourceFile) -> Rows:
     import networkx as nx
 
+    check_markup(data)
+    if sum(1 for _ in _IN_GRAPH.finditer(data)) > _MOST_IN_GRAPH:
+        raise Unreadable(f"more than {_MOST_IN_GRAPH:,} nodes and edges: divide it, or make it JSON Lines")
     try:
         return read_graph(nx.read_graphml(io.BytesIO(data), force_multigraph=True), file)
     except (SyntaxError, LookupError, TypeError, ValueError, nx.NetworkXException) as error:

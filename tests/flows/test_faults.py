@@ -1,5 +1,6 @@
 """What a fault of the disk or of a file does to each command: how it ends, and what it says."""
 
+import asyncio
 import logging
 import sqlite3
 import tempfile
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from flows.query import answer_question
+from flows.question import AskOptions
+from flows.session import Sessions
 from tests.copying import copy_of
 from tests.faults.disk import flip, full, read_only, truncate
 from tests.flows.conftest import Command, indexed_by_command
@@ -117,25 +121,82 @@ def flip_inside(path: Path) -> None:
 
 ASK, SHOW, EXPORT, STATUS = ("ask", QUESTION), ("show", "bridge"), ("export", "TARGET/export"), ("status",)
 GENERATION, SIDE = "generations/000001/generation.duckdb", "side.sqlite"
-REMEDIES = {GENERATION: ("Index again", "trellis rollback N"), SIDE: ("move the file away", "memory", "paid again")}
 
 
-@pytest.mark.parametrize(
-    ("file", "damage", "command"),
-    [
-        (GENERATION, garble, ASK), (GENERATION, garble, SHOW), (GENERATION, truncate, EXPORT),
-        (GENERATION, flip_inside, ASK), (SIDE, garble, ASK), (SIDE, truncate, ASK), (SIDE, truncate, STATUS),
-    ],
-)  # fmt: skip
-def test_a_damaged_database_is_told_with_what_is_lost(
-    opened: Command, tmp_path: Path, file: str, damage: Callable[[Path], None], command: tuple[str, ...]
+def settled(workspace: Path) -> Path:
+    """The workspace's database, its log written into it: one that is whole would stand in for the file."""
+    with closing(sqlite3.connect(workspace / SIDE)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return workspace / SIDE
+
+
+@pytest.mark.parametrize(("damage", "command"), [(garble, ASK), (garble, SHOW), (truncate, EXPORT), (flip_inside, ASK)])
+def test_a_damaged_generation_is_told_with_what_is_lost(
+    opened: Command, tmp_path: Path, damage: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
-    with closing(sqlite3.connect(opened.workspace / SIDE)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else a log that is whole stands in for the file
-    damage(opened.workspace / file)
+    damage(opened.workspace / GENERATION)
     ended = opened(*words_of(command, tmp_path, tmp_path), "--json")
     assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
-    assert all(word in ended.json["error"]["remedy"] for word in REMEDIES[file])
+    assert all(word in ended.json["error"]["remedy"] for word in ("Index again", "trellis rollback N"))
+
+
+def in_the_middle(path: Path) -> None:
+    """Garbage in all pages but the first: the file opens."""
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"garbage!" * ((len(content) - 4096) // 8))
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+BESIDE = {"garbled": garble, "cut": truncate, "garbled behind its first page": in_the_middle, "a folder": a_folder}
+MEND = ("move the file away", "memory", "paid again")
+
+
+@pytest.mark.parametrize("damage", BESIDE)
+def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
+    opened: Command, source: Path, tmp_path: Path, damage: str
+) -> None:
+    """Who asks is told once and answered; who writes is refused, before it publishes where the file does not open."""
+    before = opened(*ASK, "--json").json["answer"]
+    side = settled(opened.workspace)
+    BESIDE[damage](side)
+    ours = ("flows", "tasks", "prompts", "storage")
+    for name, command in READERS.items():
+        with warnings_of(*ours) as warned:
+            ended = opened(*words_of(command, source, tmp_path))
+        assert (ended.code, "Traceback" in ended.err) == (0, False), ended.err
+        assert len(warned) == (1 if name in WHO_REMEMBERS | {"status", "dry run"} else 0), warned
+        assert all(str(side) in line and MEND[0] in line for line in warned)
+    assert opened(*ASK, "--json").json["answer"] == before
+    (problem,) = opened(*STATUS, "--json").json["problems"]
+    examined = opened("doctor", "--json")
+    assert examined.code == 1
+    assert all(word in problem["remedy"] and word in examined.json["workspace"]["advice"] for word in MEND)
+    with warnings_of(*ours) as warned, closing(Sessions()) as sessions, sessions.hold(opened.workspace) as session:
+        answers = [asyncio.run(answer_question(QUESTION, AskOptions(), session)).answer for _ in range(2)]
+    assert (answers, len(warned)) == ([before, before], 1)
+
+    damaged = None if side.is_dir() else side.read_bytes()
+    changes = {name: WRITERS[name] for name in ("index", "forget", "archive")}
+    changes["edit"] = ("graph", "edit", "Tomas Reyd", "--kind", "person")
+    for name, command in changes.items():
+        ended = opened(*words_of(command, source, tmp_path), "--json")
+        assert (name, ended.code in (1, 2), "Traceback" in ended.err) == (name, True, False), ended.err
+        assert "side.sqlite" in str(ended.json["error"]) or "database is damaged" in str(ended.json["error"])
+        if damage != "garbled behind its first page":  # which opens, and is told where it is read
+            assert [row["number"] for row in opened("generations", "--json").json] == [1], name
+    assert damaged is None or side.read_bytes() == damaged
+    side.rename(tmp_path / "away")
+    assert opened(*words_of(WRITERS["index"], source, tmp_path)).code == 0
+
+
+def test_an_empty_workspace_database_is_a_new_one(opened: Command, source: Path, tmp_path: Path) -> None:
+    settled(opened.workspace).write_bytes(b"")
+    assert opened(*ASK).code == 0
+    assert opened(*words_of(WRITERS["index"], source, tmp_path)).code == 0
 
 
 def test_a_damaged_generation_is_among_the_problems_of_the_workspace(opened: Command) -> None:

@@ -1,4 +1,5 @@
 """Makes the hostile files that are too large or too odd to be written into a table."""
+# ruff: noqa: E501 -- markup
 
 import gzip
 import io
@@ -41,6 +42,36 @@ def cells(last: str) -> bytes:
     assert sheet is not None
     sheet["A1"], sheet[last] = "Orla Bridge", "opened in 1931"
     book.save(made)
+    return made.getvalue()
+
+
+RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"Attribute VB_Name Sub AutoOpen Shell calc" * 99
+
+
+def packed(file: bytes, replaced: dict[str, tuple[bytes, bytes]], **others: bytes) -> bytes:
+    """An office file with one text of an entry in place of another, and more entries."""
+    with zipfile.ZipFile(io.BytesIO(file)) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    for name, (old, new) in replaced.items():
+        assert old in entries[name]
+        entries[name] = entries[name].replace(old, new, 1)
+    return zipped({**entries, **others})
+
+
+def sheet(rows: str = "", replaced: dict[str, tuple[bytes, bytes]] | None = None, /, **others: bytes) -> bytes:
+    """A workbook with these rows besides."""
+    row = ("xl/worksheets/sheet1.xml", (b"</sheetData>", rows.encode() + b"</sheetData>"))
+    return packed(cells("B1"), dict([row]) | (replaced or {}), **others)
+
+
+def slides() -> bytes:
+    import pptx
+
+    shown, made = pptx.Presentation(), io.BytesIO()
+    slide = shown.slides.add_slide(shown.slide_layouts[5])
+    slide.shapes.title.text = "Orla Bridge opened in 1931"
+    shown.save(made)
     return made.getvalue()
 
 
@@ -89,6 +120,69 @@ MADE: dict[str, Callable[[], bytes]] = {
             b"relationships/image' Target='http://127.0.0.1:9/x.png' TargetMode='External'/></Relationships>"
         }
     ),
+    "docx_macros": lambda: docx(**{"word/vbaProject.bin": OLE, "word/vbaData.xml": b"<wne:vbaSuppData xmlns:wne='x'/>"}),
+    "docx_macro_type": lambda: packed(
+        docx(**{"word/vbaProject.bin": OLE}),
+        {
+            "[Content_Types].xml": (
+                b"application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml",
+                b"application/vnd.ms-word.document.macroEnabled.main+xml",
+            )
+        },
+    ),
+    "docx_template": lambda: packed(
+        SAMPLE.read_bytes(),
+        {},
+        **{
+            "word/_rels/settings.xml.rels": f"<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/"
+            f"relationships'><Relationship Id='r1' Type='{RELATIONS}/attachedTemplate' Target='http://127.0.0.1:9/t.dotm' "
+            f"TargetMode='External'/></Relationships>".encode()
+        },
+    ),
+    "docx_dde": lambda: docx(
+        b"<w:p><w:fldSimple w:instr='DDEAUTO c:\\\\windows\\\\system32\\\\cmd.exe \"/k calc\"'><w:r><w:t>shown</w:t></w:r>"
+        b"</w:fldSimple><w:fldSimple w:instr='INCLUDETEXT \"file:///etc/passwd\"'><w:r><w:t>too</w:t></w:r></w:fldSimple></w:p>"
+    ),
+    "xlsx_macros": lambda: sheet(**{"xl/vbaProject.bin": OLE}),
+    "xlsx_macro_sheet": lambda: sheet(
+        "", {
+            "xl/_rels/workbook.xml.rels": (
+                b"</Relationships>",
+                b"<Relationship Id='rm' Type='http://schemas.microsoft.com/office/2006/relationships/xlMacrosheet' "
+                b"Target='macrosheets/sheet1.xml'/></Relationships>",
+            ),
+            "xl/workbook.xml": (
+                b"</sheets>",
+                f"<sheet xmlns:r='{RELATIONS}' name='Auto_Open' sheetId='9' r:id='rm'/></sheets>".encode(),
+            ),
+        },
+        **{
+            "xl/macrosheets/sheet1.xml": b"<xm:macrosheet xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main' "
+            b"xmlns:xm='http://schemas.microsoft.com/office/excel/2006/main'><sheetData><row r='1'><c r='A1'><f>EXEC(\"calc\")"
+            b"</f></c></row></sheetData></xm:macrosheet>"
+        },
+    ),
+    "xlsx_dde": lambda: sheet(
+        "<row r='2'><c r='A2'><f>cmd|'/C calc'!A0</f><v>7</v></c><c r='B2'><f>WEBSERVICE(\"http://127.0.0.1:9/\")</f></c></row>"
+    ),
+    "xlsx_links": lambda: sheet(
+        "", {
+            "xl/_rels/workbook.xml.rels": (
+                b"</Relationships>",
+                f"<Relationship Id='rx' Type='{RELATIONS}/externalLink' Target='externalLinks/externalLink1.xml'/>"
+                f"</Relationships>".encode(),
+            )
+        },
+        **{
+            "xl/externalLinks/externalLink1.xml": f"<externalLink xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/"
+            f"main'><externalBook xmlns:r='{RELATIONS}' r:id='r1'/></externalLink>".encode(),
+            "xl/externalLinks/_rels/externalLink1.xml.rels": f"<Relationships xmlns='http://schemas.openxmlformats.org/package/"
+            f"2006/relationships'><Relationship Id='r1' Type='{RELATIONS}/externalLinkPath' Target='file:///etc/passwd' "
+            f"TargetMode='External'/></Relationships>".encode(),
+        },
+    ),
+    "pptx_macros": lambda: packed(slides(), {}, **{"ppt/vbaProject.bin": OLE}),
+    "empty_cells": lambda: sheet(f"<row>{'<c/>' * 5_000_000}</row>"),
     "zip_slip": lambda: zipped({"../../../escaped": b"x", "word/document.xml": b"<x/>"}),
     "zip_lies": lying,
     "pdf_loop": lambda: pdf("2 0 R", 1),

@@ -1,11 +1,12 @@
 """Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited for."""
 
 import errno
+import random
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import duckdb
@@ -13,10 +14,19 @@ import pytest
 
 from storage.chroma import SEAL, open_folder
 from storage.database import Database
-from storage.errors import Damaged, DiskFailed, DiskFull, InUse, NotPermitted, StorageError, TooLittle
+from storage.errors import (
+    Damaged,
+    DiskFailed,
+    DiskFull,
+    InUse,
+    NotPermitted,
+    StorageError,
+    TooLittle,
+    WorkspaceFormatError,
+)
 from storage.faults import fault_in_words, fault_of
 from storage.memory import MemoryEntry
-from storage.workspace_db import WorkspaceDatabase
+from storage.workspace_db import RunRow, WorkspaceDatabase
 from tests.faults.disk import flip, full, read_only, truncate
 from tests.storage.samples import publish, served_by, vector
 
@@ -70,7 +80,7 @@ def test_errors_of_sqlite_are_told_apart(file: Path, tmp_path: Path) -> None:
         assert type(fault_of(raised(lambda: connection.execute(many)), file)) is DiskFull
     (tmp_path / "folder").mkdir()
     error = raised(lambda: sqlite3.connect(tmp_path / "folder"))
-    assert type(fault_of(error, tmp_path / "folder")) is DiskFailed
+    assert type(fault_of(error, tmp_path / "folder")) is Damaged
     for damage in (truncate, lambda path: flip(path, 0), lambda path: flip(path, 100)):
         copy = Path(shutil.copy(file, tmp_path / "copy.sqlite"))
         damage(copy)
@@ -118,6 +128,62 @@ def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.Log
     assert len(caplog.messages) == 1
     assert "Nothing is remembered" in caplog.messages[0]
     assert WorkspaceDatabase(tmp_path / "side.sqlite").model_answers.get("k") == "v"
+
+
+def damaged(content: bytes, seed: int) -> bytes:
+    """With flipped bits, few or many, in the whole or the first page; a zeroed page; or cut."""
+    chance, data = random.Random(seed), bytearray(content)  # noqa: S311 -- which damage
+    kind = seed % 5
+    if kind == 3:
+        data[(page := 4096 * chance.randrange(len(data) // 4096)) : page + 4096] = bytes(4096)
+    elif kind == 4:
+        del data[chance.randrange(len(data)) :]
+    for _ in range((5, 40, 3_000, 0, 0)[kind]):
+        data[chance.randrange(4096 if kind == 0 else len(data))] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+def test_damage_of_any_kind_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who writes."""
+    path = tmp_path / "side.sqlite"
+    db = WorkspaceDatabase(path)
+    names = [f"name {number}" for number in range(60)]
+    entries = [MemoryEntry(source=name, title=name, content="c" * 200, generation=1) for name in names]
+    keys = [f"key {number % 7}" for number in range(60)]
+    run = RunRow(kind="index", started="", finished="", state="completed")
+
+    def use(db: WorkspaceDatabase) -> None:
+        db.model_answers.put("new", "v")
+        db.memory.put(entries[:3], keys[:2])
+        db.memory.found_by(keys)
+        db.memory.entries()
+        db.runs.append(run)
+        db.runs.list()
+        for name in names:
+            db.model_answers.get(name)
+
+    for name, entry, key in zip(names, entries, keys, strict=True):
+        db.model_answers.put(name, "v" * 200)
+        db.memory.put([entry], [key])
+    use(db)
+    db.compact()
+    db.close()
+    whole, warned, refused = path.read_bytes(), 0, 0
+    for seed in range(100):
+        (path := tmp_path / f"{seed}" / path.name).parent.mkdir()
+        path.write_bytes(damaged(whole, seed))
+        caplog.clear()
+        with suppress(WorkspaceFormatError):  # the damage may be in the version's number
+            use(WorkspaceDatabase(path, reading=True))
+        assert len(caplog.messages) < 2
+        assert all("move the file away" in line for line in caplog.messages)
+        warned += len(caplog.messages)
+        try:
+            use(WorkspaceDatabase(path))
+        except (Damaged, WorkspaceFormatError):
+            refused += 1
+    assert warned > 50
+    assert refused > 50
 
 
 @pytest.fixture
