@@ -10,6 +10,7 @@ import os
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -240,17 +242,23 @@ def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
 # --- channels ---------------------------------------------------------------------------------------------------------
 
 
-class ProcessChannel:
-    """A pool of processes that ends with the run, also with one that is killed."""
+SILENCE = 120  # seconds without a sign of life, after which a process counts as lost: it is stopped, or stuck
 
-    def __init__(self, workers: int) -> None:
+
+class ProcessChannel:
+    """A pool of processes that ends with the run, also with one that is killed; one that is lost is killed."""
+
+    def __init__(self, workers: int, silence: int = SILENCE) -> None:
         self.workers = workers
         self.machines = 1
         # Forked, they would inherit threads and locks in any state.
         context = multiprocessing.get_context("spawn")
         open_while_wanted, self._wanted = context.Pipe(duplex=False)
-        self._start = partial(ProcessPoolExecutor, workers, context, _begin, (open_while_wanted,))
+        alive, beats = context.Pipe(duplex=False)
+        self._start = partial(ProcessPoolExecutor, workers, context, _begin, (open_while_wanted, beats))
         self._pool = self._start()
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, args=(alive, silence), daemon=True).start()
 
     async def run(self, job: Job) -> Outcome:
         for _ in range(1 + RETRIES):
@@ -265,12 +273,36 @@ class ProcessChannel:
     def close(self) -> None:
         self._wanted.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._closed.set()
+
+    def _watch(self, alive: Connection, silence: int) -> None:
+        """Kill what has been silent for so many looks: seconds by the clock also pass where all processes stand."""
+        looks: dict[int, int] = {}
+        known: dict[int, BaseProcess] = {}  # also of a pool that was given up: it waits for all of its processes
+        while not self._closed.wait(1.0):
+            known |= self._pool._processes or {}  # noqa: SLF001 -- others of the program's processes are not ours
+            known = {pid: process for pid, process in known.items() if process.is_alive()}
+            looks = {pid: looks.get(pid, 0) + 1 for pid in known}
+            while alive.poll():
+                looks[int(alive.recv_bytes())] = 0
+            for pid, process in known.items():
+                if looks[pid] > silence:
+                    process.kill()
 
 
-def _begin(open_while_wanted: Connection) -> None:
+def _begin(open_while_wanted: Connection, beats: Connection) -> None:
     threadpool_limits(1)  # each process is one share of the cores
     atexit.register(os._exit, 0)  # else DuckDB counts what it has left behind, on the person's terminal
     threading.Thread(target=_end_with, args=(open_while_wanted,), daemon=True).start()
+    threading.Thread(target=_beat, args=(beats,), daemon=True).start()
+
+
+def _beat(beats: Connection) -> None:
+    """Give a sign of life every second; the other end is closed only with the owner."""
+    with suppress(OSError):
+        while True:
+            beats.send_bytes(b"%d" % os.getpid())
+            time.sleep(1.0)
 
 
 def _end_with(open_while_wanted: Connection) -> None:

@@ -213,7 +213,9 @@ def _chroma_server(settings: Settings) -> ServerAddress | None:
     if settings.chroma_url is None:
         return None
     token = settings.chroma_api_key.get_secret_value() if settings.chroma_api_key else None
-    return ServerAddress(settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token)
+    from prompts.engine.reply_bound import bound_replies  # it loads a client of HTTP
+
+    return ServerAddress(settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token, bound_replies)
 
 
 def open_caches(settings: Settings, workspace: Workspace, reading: bool = False) -> WorkspaceDatabase:

@@ -364,7 +364,9 @@ class ChromaServer:
         tenant, database = self._server.tenant, self._server.database
         path = f"api/v2/tenants/{quote(tenant, safe='')}/databases/{quote(database, safe='')}"
         try:
-            answer = httpx.get(f"{self.url}/{path}", timeout=_PATIENCE, headers=self._headers)
+            with httpx.Client(timeout=_PATIENCE, headers=self._headers) as client:
+                self._server.bound(client, _PATIENCE)
+                answer = client.get(f"{self.url}/{path}")
             if answer.status_code in {401, 403}:
                 raise StorageError(
                     self.url, f"the Chroma server refuses this user (HTTP {answer.status_code})",
@@ -454,6 +456,7 @@ class ChromaServer:
         session = getattr(getattr(client, "_server", None), "_session", None)
         if isinstance(session, httpx.Client):
             session.timeout = httpx.Timeout(_LONGEST)
+            self._server.bound(session, _LONGEST)
         return client
 
 

@@ -25,12 +25,13 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from storage.errors import WorkspaceLocked
+from storage.errors import StorageError, WorkspaceLocked
 from storage.faults import faults_told
 from storage.records import Record, utc_now
 
 DATABASE = "generation.duckdb"
 MANIFEST = "manifest.json"
+_LONGEST = 64 << 20  # bytes of CURRENT or a manifest: what was forgotten stands there by name
 
 
 Number = Annotated[int, Field(ge=1, lt=1_000_000)]  # six digits name its folder
@@ -89,8 +90,8 @@ class Layout:
         """What CURRENT says; None where it is missing or damaged."""
         try:
             with faults_told(self.pointer_file):
-                return Pointer.model_validate_json(self.pointer_file.read_bytes())
-        except (FileNotFoundError, ValidationError):
+                return Pointer.model_validate_json(content_of(self.pointer_file))
+        except ValidationError:
             return None
 
     def pointer(self) -> Pointer:
@@ -125,9 +126,20 @@ def read_manifest(folder: Path) -> Manifest | None:
     """Of a generation's folder; None where it is missing or damaged."""
     try:
         with faults_told(folder / MANIFEST):
-            return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValidationError):
+            return Manifest.model_validate_json(content_of(folder / MANIFEST))
+    except ValidationError:
         return None
+
+
+def content_of(path: Path) -> bytes:
+    """Of a small file of ours. What is missing, no file (reading a pipe has no end), or far too long, holds nothing."""
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= _LONGEST else b""
+
+
+def _check_place(path: Path) -> None:
+    """Raises StorageError where a file of ours is to be written and a folder, a pipe or the like lies there."""
+    if path.exists() and not path.is_file():
+        raise StorageError(path, "what lies there is no file", "Move it away, then run again.")
 
 
 def size_of(folder: Path) -> int:
@@ -144,6 +156,7 @@ def size_of(folder: Path) -> int:
 
 def write_atomically(path: Path, text: str) -> None:
     """Readers see the old content or the new one, and after a power cut so do we."""
+    _check_place(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with faults_told(path):
         try:
@@ -199,6 +212,7 @@ class WriterLock(_Lock):
     """Held from construction until `release`. Raises WorkspaceLocked, naming the holder, where another holds it."""
 
     def __init__(self, path: Path) -> None:
+        _check_place(path)
         with faults_told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             super().__init__(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))

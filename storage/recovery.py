@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from storage.database import Database
 from storage.errors import DiskFailed, DiskFull, InUse, NotPermitted, StorageError, TooLittle, WorkspaceFormatError
 from storage.faults import faults_told
-from storage.layout import DATABASE, MANIFEST, Layout, Lease, Manifest, read_manifest, sync
+from storage.layout import DATABASE, MANIFEST, Layout, Lease, Manifest, content_of, read_manifest, sync
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +27,12 @@ def damage(folder: Path, number: int, whole: bool = False) -> str:
     """
     try:
         with faults_told(folder):
-            manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+            if not all((folder / name).is_file() for name in (MANIFEST, DATABASE)):  # opening a pipe has no end
+                raise FileNotFoundError
+            manifest = Manifest.model_validate_json(content_of(folder / MANIFEST))
             size = (folder / DATABASE).stat().st_size
             (folder / DATABASE).open("rb").close()  # what may not be read is not damaged
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+    except FileNotFoundError:
         return f"{MANIFEST if not (folder / MANIFEST).is_file() else DATABASE} is missing"
     except ValidationError:
         return f"{MANIFEST} cannot be understood"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from storage.database import Column, Database, Store, selection
 from storage.errors import NotPermitted, StorageError
 from storage.exact_store import ExactIndex
 from storage.records import Record, Scalar
+
+if TYPE_CHECKING:
+    import httpx
 
 Vector = NDArray[np.float32]
 ChunkScore = tuple[str, float]
@@ -129,12 +132,16 @@ class VectorStore(Protocol):
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where a store's server is, the tenant and database on it, and the token that it asks for."""
+    """Where a store's server is, the tenant and database on it, and the token that it asks for.
+
+    `bound` holds a client's replies to so many seconds, each as a whole; without it a byte in time is enough.
+    """
 
     url: str
     tenant: str = "default_tenant"
     database: str = "default_database"
     token: str | None = field(default=None, repr=False)
+    bound: "Callable[[httpx.Client, float], None]" = field(default=lambda client, seconds: None, repr=False)
 
 
 # Makes a store of the workspace's folder and of the server in the settings (None: none is set).

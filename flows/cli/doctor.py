@@ -11,9 +11,8 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
-import httpx
-
 from flows.cli.screen import Screen
+from flows.orchestration.local_server import check_server
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import Settings, load_settings
 from flows.usage import masked
@@ -24,7 +23,7 @@ from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
 from prompts.registry import forms, instruction_names, steps
 from storage.database import SCHEMA_VERSION
-from storage.errors import TrellisError, UsageError
+from storage.errors import StorageError, TrellisError, UsageError
 from storage.records import Record
 
 # An examination is looked at by a person: a server that is down is reported after one more try.
@@ -32,7 +31,6 @@ ATTEMPTS = 2
 SENTENCES = {"English": "The bridge opened in 1931.", "Chinese": "这座桥于1931年通车。"}
 # A question, a passage that answers it and one that does not.
 RANKED = ("When was the bridge opened?", ["The bridge opened in 1931.", "Rye bread is baked from flour."])
-PREFECT_WAIT = 5.0  # seconds
 PREFECT_URL = "PREFECT_API_URL"
 STRUCTURED = {"json_schema": "structured output: JSON schema", "json_object": "structured output: JSON only"}
 
@@ -144,16 +142,12 @@ def _try_writing(root: Path) -> None:
 
 
 async def _check_prefect(address: str) -> Check:
-    problem = ""
+    problem = advice = ""
     if address:
         try:
-            async with httpx.AsyncClient(timeout=PREFECT_WAIT) as client:
-                response = await client.get(f"{address.rstrip('/')}/health")
-            # Any answer but a server's own error shows that one is there; Prefect Cloud asks for a key first.
-            problem = f"it answers HTTP {response.status_code}" if response.status_code >= 500 else ""
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = f"it cannot be reached ({str(error) or type(error).__name__})"
-    advice = f"Start it (`prefect server start`), correct {PREFECT_URL}, or unset it." if problem else ""
+            await check_server(address)
+        except StorageError as error:
+            problem, advice = error.message, error.remedy
     at = address or f"no server is configured ({PREFECT_URL}): a recorded run starts its own"
     return Check(ok=not problem, seen=f"{at}, version {version('prefect')}", problem=problem, advice=advice)
 

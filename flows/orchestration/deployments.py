@@ -39,7 +39,7 @@ from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
 from flows.index import index
-from flows.orchestration.local_server import HEARTBEAT
+from flows.orchestration.local_server import HEARTBEAT, REMEDY, check_server
 from flows.orchestration.warm_questions import answer_questions
 from flows.orchestration.zombie_automation import TAG, end_silent_runs, end_with
 from flows.query import query
@@ -103,6 +103,7 @@ async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[
     `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot be reached,
     UsageError where a deployment of that name is served by others.
     """
+    await check_server(get_current_settings().api.url or "")
     async with get_client() as client:
         await _prepare(client)
         for deployment in runner_deployments:
@@ -163,6 +164,7 @@ async def register(runner_deployments: Sequence[RunnerDeployment], pool: str) ->
 
     Raises UsageError for a pool that does not exist, StorageError where the server cannot be reached.
     """
+    await check_server(get_current_settings().api.url or "")
     async with get_client() as client:
         await _prepare(client)
         try:
@@ -184,7 +186,7 @@ async def _prepare(client: PrefectClient) -> None:
         raise StorageError(
             get_current_settings().api.url or "Prefect",
             f"the server cannot be reached ({str(problem) or type(problem).__name__})",
-            "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` starts its own.",
+            REMEDY,
         )
     await end_silent_runs(client)
 

@@ -1,5 +1,6 @@
-"""A Prefect server on this machine, for as long as one process needs it."""
+"""The Prefect server: whether it answers, and one on this machine for as long as one process needs it."""
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -19,7 +20,12 @@ HEARTBEAT = 30  # seconds between two signs of life of a run; the most often tha
 # Seconds: the first start makes the database, and the machine may be busy. A server that ends is told at once.
 START_WITHIN = 600.0
 END_WITHIN = 10.0  # seconds
+ANSWERS_WITHIN = 5.0  # seconds; Prefect's own clients wait for seven minutes and fail with a traceback
 LOG = "trellis-server.log"
+REMEDY = (
+    "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` and recorded runs then "
+    "start their own."
+)
 # The server ends when its standard input closes, which the system does whatever its owner dies of; after some seconds
 # whatever connections browsers keep open.
 WATCHED = """
@@ -52,6 +58,23 @@ SETTINGS = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "1",
 }
+
+
+async def check_server(address: str) -> None:
+    """Raises StorageError where no server answers at the address of its API.
+
+    Any answer but a server's own error shows that one is there; Prefect Cloud asks for a key first.
+    """
+    try:
+        async with asyncio.timeout(ANSWERS_WITHIN), httpx.AsyncClient() as client:
+            response = await client.get(f"{address.rstrip('/')}/health")
+    except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
+        problem = f"the server cannot be reached ({str(error) or type(error).__name__})"
+    else:
+        if response.status_code < 500:
+            return
+        problem = f"the server answers HTTP {response.status_code}"
+    raise StorageError(address, problem, REMEDY)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from prefect.settings import get_current_settings
 from prefect.states import Completed, Failed
 from prefect.utilities.importtools import from_qualified_name, to_qualified_name
 
+from flows.orchestration.local_server import check_server
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import LogMask, mask_error, mask_keys
@@ -102,12 +103,23 @@ class _Flow(Flow[P, R]):
     """
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        run: Any = super().__call__(*args, **options)
+        run: Any = _begun(super().__call__(*args, **options))
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return _finished(asyncio.run(run))
         return run
+
+
+async def _begun(run: Coroutine[Any, Any, R]) -> R:
+    """The run, where Prefect's server answers, if one is configured."""
+    if address := get_current_settings().api.url:
+        try:
+            await check_server(address)
+        except BaseException:
+            run.close()
+            raise
+    return await run
 
 
 def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # where every model is of this machine, nobody waits for it
     import httpx
 
 _ATTEMPTS = 5
-_SECONDS = 60.0  # for one try, from its beginning to its last byte
+_SECONDS = 60.0  # for one request, and for the reply to it from its first byte awaited to its last
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,6 @@ class JsonApi:
     def _tried(self, client: "httpx.Client", body: Mapping[str, object]) -> bytes | Failure:
         from httpx import TransportError
 
-        until = time.monotonic() + self._seconds
         try:
             with client.stream("POST", f"{self._where.url}{self._use.path}", json=dict(body)) as response:
                 content = bytearray()
@@ -75,8 +74,6 @@ class JsonApi:
                     if len(content) > LONGEST_REPLY:
                         words = f"the reply is longer than {LONGEST_REPLY // 1_000_000} MB"
                         return unreachable(self.name, self.address, words)
-                    if time.monotonic() > until:  # the client's own limit begins anew with each byte
-                        return unreachable(self.name, self.address, f"no whole reply within {self._seconds:g} s")
         except TransportError as error:
             return unreachable(self.name, self.address, f"{type(error).__name__}: {mask_keys(str(error))}")
         if response.is_success:
@@ -87,10 +84,14 @@ class JsonApi:
     def _connected(self) -> "httpx.Client":
         import httpx
 
+        from prompts.engine.reply_bound import bound_replies
+
         if self._where.lacks:
             raise BadKey(
                 f"The {self._use.kind} {self._where.name!r} needs a key.",
                 f"Set {self._use.setting}_API_KEY or {self._where.lacks}, or {self._use.instead}.",
             )
         headers = {"Authorization": f"Bearer {self._where.key}"} if self._where.key else {}
-        return httpx.Client(headers=headers, timeout=self._seconds)
+        client = httpx.Client(headers=headers, timeout=self._seconds)
+        bound_replies(client, self._seconds)
+        return client

@@ -36,6 +36,7 @@ from prompts.engine.minilm import MiniLM, bundled_folder
 from prompts.engine.providers import Endpoint, ModelChoice, embedding_endpoint
 from prompts.engine.spending import Meter
 from tests.server.client import Server
+from tests.server.dripping import BODY, HEAD, PROVISIONAL, dripping
 from tests.server.words import embed
 
 LONG = " ".join(f"In {1900 + n}, the river Aire rose over bridge no. {n}; nobody knew why (yet)." for n in range(90))
@@ -293,6 +294,15 @@ def test_a_reply_that_drips_without_an_end_is_not_waited_for(model_server: Serve
     with pytest.raises(ModelUnavailable):
         JsonApi(where, USE, lambda _: None, seconds=1).post({"input": ["x"]})
     assert model_server.stats()["calls"] == 5
+
+
+@pytest.mark.parametrize("beginning", [HEAD, PROVISIONAL, BODY])
+def test_a_reply_whose_head_or_body_drips_is_not_waited_for(beginning: bytes) -> None:
+    with dripping(beginning) as (address, requests):
+        where = Endpoint("m", "m", f"{address}/v1", None, "text", listed=False)
+        with pytest.raises(ModelUnavailable, match="ReadTimeout"):
+            JsonApi(where, USE, lambda _: None, seconds=0.5).post({"input": ["x"]})
+    assert len(requests) == 5
 
 
 def test_prompts_and_dimension_reach_a_served_model(model_server: Server) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import dspy
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
 from flows.evaluate import evaluate
@@ -30,7 +31,15 @@ from flows.usage import short
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.key_masking import MASK
 from storage.answer_records import Answer
-from storage.errors import BudgetReached, EvaluationGate, NoGeneration, SettingsError, SourceNotFound, UsageError
+from storage.errors import (
+    BudgetReached,
+    EvaluationGate,
+    NoGeneration,
+    SettingsError,
+    SourceNotFound,
+    StorageError,
+    UsageError,
+)
 from storage.evaluation_records import EvaluationReport
 from storage.run_records import IndexReport
 from tasks.step import MODEL, is_tried_again, step
@@ -41,6 +50,7 @@ from tests.flows.test_masked_keys import ADDRESS, SAYS, shown
 from tests.flows.test_masked_keys import KEY as SENT
 from tests.patience import PATIENCE
 from tests.server.client import Server
+from tests.server.dripping import BODY, dripping
 from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -88,6 +98,17 @@ def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_p
     assert "Reyd" in answer.answer
     with pytest.raises(SourceNotFound):
         run(str(tmp_path / "nowhere"), workspace=workspace)
+
+
+async def test_a_server_of_prefects_that_never_answers_is_told(source: Path, tmp_path: Path) -> None:
+    with (
+        dripping(BODY) as (address, requests),
+        temporary_settings({PREFECT_API_URL: f"{address}/api"}),
+        pytest.raises(StorageError, match="the server cannot be reached"),
+    ):
+        await index(str(source), workspace=str(tmp_path / "ws"))
+    assert len(requests) == 1
+    assert not (tmp_path / "ws").exists()
 
 
 async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:

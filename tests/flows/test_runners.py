@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners import Job, Place, shared_out
+from flows.runners import Job, Place, ProcessChannel, shared_out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.errors import SettingsError
 from storage.export import Export, export
+from storage.records import Chunk
 from storage.run_records import IndexReport
 from tests.flows.conftest import KEY, ROWS
 from tests.patience import wait_for
@@ -96,6 +97,27 @@ async def test_a_batch_outlives_the_worker_that_had_it(
     report, found = await run
     assert found == expected[1]
     assert report.dead_letters == 0
+
+
+async def test_a_worker_that_stands_still_is_replaced_and_holds_up_no_end(tmp_path: Path) -> None:
+    runtime = opened(tmp_path / "ws")
+    text = "Anna Weil designed the Harbour Bridge."
+    chunk = Chunk(
+        id="chk_1", document="d", ordinal=0, start=0, end=len(text), text=text, tokens=7, language="en", title="d"
+    )
+    job = Job(runtime.settings, Place.of(runtime.settings), (chunk,))
+    channel = ProcessChannel(1, silence=5)
+    try:
+        expected = (await channel.run(job)).extracts
+        (worker,) = multiprocessing.active_children()
+        os.kill(worker.pid or 0, signal.SIGSTOP)
+        assert (await channel.run(job)).extracts == expected
+        (other,) = multiprocessing.active_children()
+        assert other.pid != worker.pid
+        os.kill(other.pid or 0, signal.SIGSTOP)
+    finally:
+        await asyncio.to_thread(channel.close)
+    assert not multiprocessing.active_children()
 
 
 async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Path, model_server: Server) -> None:

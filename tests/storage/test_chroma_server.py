@@ -15,11 +15,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from prompts.engine.reply_bound import bound_replies
 from storage.errors import SettingsError, StorageError
 from storage.vector_stores import open_vector_store
 from storage.vectors import ServerAddress
 from storage.workspace import Workspace
 from tests.patience import wait_for
+from tests.server.dripping import BODY, HEAD, PROVISIONAL, dripping
 from tests.storage.samples import publish, put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
@@ -257,3 +259,12 @@ def test_a_guarded_server_is_told_who_asks(
         with pytest.raises(StorageError, match=r"HTTP 401.*TRELLIS_CHROMA_API_KEY") as caught:
             stranger.write()
         assert "p@ss" not in str(caught.value)
+
+
+@pytest.mark.parametrize("beginning", [HEAD, PROVISIONAL, BODY])
+def test_a_server_whose_replies_never_end_is_told(tmp_path: Path, beginning: bytes) -> None:
+    with dripping(beginning) as (address, requests):
+        store = open_vector_store("chroma-server", tmp_path, ServerAddress(address, bound=bound_replies))
+        with pytest.raises(StorageError, match="no Chroma server answers"):
+            store.prepare()
+    assert len(requests) == 1

@@ -1,6 +1,7 @@
 """No published generation is lost, whatever becomes of CURRENT or of a generation's files, and nothing forgotten
 returns."""
 
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import NotPermitted, StorageError, TooLittle, UnknownGeneration
+from storage.layout import read_manifest
 from storage.recovery import damage
 from storage.workspace import Workspace
 from tests.copying import copy_of
@@ -168,6 +170,28 @@ def test_a_run_starts_from_the_newest_sound_generation(
         assert [info.number for info in workspace.generations() if info.damage] == [3]
         with pytest.raises(StorageError):
             workspace.rollback(3)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["generations/000003/manifest.json", "generations/000003/generation.duckdb"])
+def test_a_pipe_or_a_folder_in_place_of_a_file_is_damage(root: Path, name: str, make: Change) -> None:
+    (root / name).unlink()
+    make(root / name)
+    assert damage(folder(root, 3), 3) == f"{Path(name).name} is missing"
+    assert read_manifest(folder(root, 3)) is None or "duckdb" in name
+    assert publish(root, {"d": "delta"}) == 4
+    assert ids(root) == "abd"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["CURRENT", "LOCK"])
+def test_a_pipe_or_a_folder_in_place_of_current_or_the_lock_is_told(root: Path, name: str, make: Change) -> None:
+    (root / name).unlink()
+    make(root / name)
+    assert ids(root) == "abc"
+    with pytest.raises(StorageError, match="what lies there is no file"):
+        publish(root, {"d": "delta"})
+    assert (ids(root), numbers(root)) == ("abc", [1, 2, 3])
 
 
 @pytest.mark.parametrize("change", SPARED.values(), ids=SPARED)
