@@ -132,8 +132,8 @@ def fast_graphrag(
     with (
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(  # noqa: S603 -- the interpreter that was named
-            [str(python), str(SCRIPT), server.base_url, str(DIMENSION)], cwd=folder, env=environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            [str(python.absolute()), str(SCRIPT), server.base_url, str(DIMENSION)], cwd=folder, env=environment,
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
         ) as process,
     ):  # fmt: skip
         said, given = cast(IO[str], process.stdout), cast(IO[str], process.stdin)
@@ -143,7 +143,7 @@ def fast_graphrag(
                 found: dict[str, Any] = json.loads(line)
                 return found
             last = log.read_text(encoding="utf-8").strip().rpartition("\n")[2]
-            raise DataMissingError(f"fast-graphrag ended: {last}. {REMEDY}")
+            raise DataMissingError(f"fast-graphrag ended: {last or 'it said nothing'}. {REMEDY}")
 
         def ask(line: Mapping[str, object]) -> dict[str, Any]:
             given.write(json.dumps(line) + "\n")

@@ -137,7 +137,11 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("python", [[], ["--python", "nowhere/bin/python"]])
+@pytest.mark.parametrize(
+    "python",
+    [[], ["--python", "nowhere/bin/python"], ["--python", os.path.relpath(sys.executable)]],
+    ids=["not named", "not there", "without the package"],
+)
 def test_how_to_install_it_is_said(python: list[str], data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["peers", "--data", str(data), "--passages", "12", *python]) == 2
     assert "pip install fast-graphrag==0.0.5" in capsys.readouterr().err
