@@ -85,7 +85,7 @@ class WindowMatrix:
 
     def nearest(self, vector: Vector, count: int) -> list[Hit]:
         """The `count` windows of the greatest cosine, highest first, equal ones by id."""
-        cosines = np.round((self.rows @ (vector / np.linalg.norm(vector))).astype(float), _DECIMALS)
+        cosines = np.round(np.vecdot(self.rows, vector / np.linalg.norm(vector)).astype(float), _DECIMALS)
         least = np.partition(cosines, -count)[-count] if count < len(cosines) else -np.inf
         near = np.flatnonzero(cosines >= least)
         order = near[np.argsort(-cosines[near], kind="stable")][:count]
