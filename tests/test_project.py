@@ -22,6 +22,7 @@ EXTRAS = {
     "dask": "flows/runners.py",
     "datasets": "tasks/question_sets/load.py tasks/train/lora.py",
     "distributed": "flows/runners.py",
+    "fast_graphrag": "benchmarks/peers/fast_graphrag_run.py",
     "peft": "tasks/train/lora.py",
     "trl": "tasks/train/lora.py",
 }

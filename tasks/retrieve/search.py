@@ -51,7 +51,7 @@ LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
 
 DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
 STEPS = 24  # of the power iteration
-MOST_ITERATED = 100_000  # ties; in a larger graph the walk is followed only to where it gets
+MOST_ITERATED = 200_000  # ties; in a larger graph the walk is followed only to where it gets
 # The share of a walk that may wait at a node, for each tie of the node. A tenth of it finds the same first passages.
 LEAST_PUSHED = 1e-5
 

@@ -21,6 +21,7 @@ from tests.server.answers import NoRuleError, answer_step
 from tests.server.batches import Batches
 from tests.server.faults import Reply, Rule, Script, refused, spoiled
 from tests.server.ledger import Ledger, tokens_of
+from tests.server.peers import peer_answer, peer_step
 from tests.server.wire import cut, step_of, texts_of
 from tests.server.words import content_words, embed
 
@@ -80,7 +81,7 @@ class ModelServer:
             except ValidationError as error:
                 return _error(400, f"the request's body is no JSON object: {error}")
             last = request.path.rpartition("/")[2]
-            step = last if last in {"embeddings", "rerank"} else step_of(body) or "unknown"
+            step = last if last in {"embeddings", "rerank"} else _step(body)
             call = Call(request, body, step, self.script.next(step, text, body), _now() + self.settings.latency)
             arrived = self.ledger.arrive(request.path, step, text, body, request.headers.get("Authorization"))
             try:
@@ -101,8 +102,7 @@ class ModelServer:
         content = ""
         # What a rule writes whole needs no answer of ours: it may be no step at all.
         if rule is None or rule.kind != "writes":
-            asked = wire.read(call.read)
-            content = wire.write(asked, answer_step(asked.step, asked.fields))
+            content = _content(call.read)
         reply = spoiled(rule, content) if rule else Reply(content)
         call.count(reply)
         if rule and rule.kind == "html":
@@ -115,11 +115,10 @@ class ModelServer:
 
     def _in_batch(self, path: str, body: Body, key: str | None) -> tuple[str, int, int] | None:
         """The answer to a request of a batch, with its tokens in and out; None where the script has a fault for it."""
-        text, step = json.dumps(body), step_of(body) or "unknown"
+        text, step = json.dumps(body), _step(body)
         rule = self.script.next(step, text, body)
         arrived, read = self.ledger.arrive(path, step, text, body, key), tokens_of(texts_of(body))
-        asked = wire.read(body)
-        content = None if rule else wire.write(asked, answer_step(asked.step, asked.fields))
+        content = None if rule else _content(body)
         written = tokens_of([content]) - tokens_of([""]) if content else 0
         self.ledger.depart(arrived, rule.kind if rule else "answered", read, written)
         return None if content is None else (content, read, written)
@@ -176,6 +175,18 @@ class ModelServer:
     async def _other(self, request: web.Request) -> web.Response:
         self.ledger.others.append(f"{request.method} {request.path_qs}")
         return _error(404, f"{request.method} {request.path} is not served here")
+
+
+def _step(body: Json) -> str:
+    return step_of(body) or peer_step(texts_of(body)) or "unknown"
+
+
+def _content(body: Json) -> str:
+    """What the model writes, to a step of ours or to a peer's prompt."""
+    if step_of(body) is None and peer_step(texts_of(body)):
+        return peer_answer(texts_of(body))
+    asked = wire.read(body)
+    return wire.write(asked, answer_step(asked.step, asked.fields))
 
 
 def encoded(value: object) -> bytes:
