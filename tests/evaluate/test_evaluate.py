@@ -25,8 +25,8 @@ from storage.evaluation_records import (
     SystemCost,
     Verdict,
 )
-from storage.run_records import StepUsage
 from storage.evaluations import FORGOTTEN
+from storage.run_records import StepUsage
 from storage.workspace import Workspace
 from tasks.evaluate.compare import (
     differences,
