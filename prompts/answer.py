@@ -20,7 +20,7 @@ from prompts.tailored_step import TailoredStep
 from prompts.tailoring import Tailoring
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
-_LIKE_A_NUMBER = re.compile(r"^\[(\d+)\](?= )", re.M)
+_LIKE_A_NUMBER = re.compile(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
 NOTHING = "(none)"  # in the place of an input that is empty
 VALUES = "The bare answers (names, figures, dates, yes or no) if such are asked for, else none."
 
@@ -181,7 +181,7 @@ def evidence_text(evidence: Sequence[NumberedText]) -> str:
 
 
 def _piece(piece: NumberedText) -> str:
-    text = _LIKE_A_NUMBER.sub(r"(\1)", piece.text.strip())
+    text = _LIKE_A_NUMBER.sub(r"\1(\2)", piece.text.strip())
     return f"[{piece.number}] {' '.join(piece.title.split())}: {text}"
 
 

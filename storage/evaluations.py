@@ -125,6 +125,9 @@ class FeedbackRows:
         return len(stale)
 
 
+FORGOTTEN = "(forgotten)"  # in place of a question that held a text which had to go
+
+
 class EvaluationStore:
     """The finished evaluations, in a DuckDB file that is opened for each use and made at the first write."""
 
@@ -196,8 +199,9 @@ class EvaluationStore:
                 database.execute(f"DELETE FROM {table} WHERE evaluation = ?", [number])
 
     def forget_where(self, holds: Callable[[str], bool]) -> int:
-        """Removes the answers of whose JSON text this is true, and the judge's words on those questions; scores stay.
-        Returns how many answers went. The file is written anew: nothing of them is left in it."""
+        """Removes the answers of whose JSON text this is true, the judge's words on those questions, and of questions
+        the words and right answers; scores stay. Returns how many answers went. The file is written anew: nothing of
+        them is left in it."""
         if not self.path.exists():
             return 0
         with self.opened() as database, database.transaction():
@@ -209,7 +213,16 @@ class EvaluationStore:
                     "DELETE FROM verdicts WHERE evaluation = ? AND json_extract_string(verdict, '$.question') = ?",
                     [int(str(evaluation)), str(question)],
                 )
-        if gone:
+            texts = database.rows("SELECT number, questions FROM evaluations")
+            stale = [(number, text) for number, text in texts if holds(str(text))]
+            for number, text in stale:
+                rest = [
+                    {"id": row["id"], "question": FORGOTTEN} if holds(json.dumps(row, ensure_ascii=False)) else row
+                    for row in json.loads(str(text))
+                ]
+                sql = "UPDATE evaluations SET questions = ? WHERE number = ?"
+                database.execute(sql, [json.dumps(rest, ensure_ascii=False), int(str(number))])
+        if gone or stale:
             with _TURN:
                 Database.rewrite(self.path)
         return len(gone)

@@ -5,6 +5,7 @@ transports pass all that they receive through `mask_keys`; what else may end a r
 """
 
 import base64
+import html
 import json
 import logging
 import re
@@ -64,13 +65,13 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def mask_keys(text: str) -> str:
-    """The text with every secret masked. Where one stands in it URL-encoded or JSON-escaped, all escapes are undone."""
+    """The text with every secret masked. Where one stands in it escaped (URL, JSON, HTML), all escapes are undone."""
     for form in _FORMS:
         if form in text:
             text = text.replace(form, MASK)
-    if _FORMS and ("%" in text or "\\u00" in text or "\\/" in text):
+    if _FORMS and ("%" in text or "\\u00" in text or "\\/" in text or "&" in text):
         plain = _JSON_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2], text)
-        plain = unquote(plain, errors="replace")
+        plain = html.unescape(unquote(plain, errors="replace"))
         if any(form in plain for form in _FORMS):
             return mask_keys(plain)
     return text
@@ -119,7 +120,8 @@ def _masked(value: object, seen: dict[int, BaseException]) -> object:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    return secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
+    # Libraries lower the names and values of some headers before they quote them.
+    return secret, secret.lower(), json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
 class LogMask(logging.Filter):

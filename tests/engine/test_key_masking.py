@@ -1,6 +1,7 @@
 """Keys are found however they are written, short ones are left alone, and nothing of an error or a draft is missed."""
 
 import base64
+import html
 import io
 import json
 import logging
@@ -46,6 +47,9 @@ def kept() -> None:
         "".join(f"\\u{ord(sign):04X}" for sign in KEY),
         "".join(f"%{ord(sign):02x}" for sign in PLAIN),
         PLAIN.replace("-", "\\u002d"),
+        html.escape(KEY),
+        PLAIN.replace("-", "&#x2D;"),
+        KEY.lower(),
     ],
 )
 def test_a_key_is_masked_however_it_is_written(written: str) -> None:
