@@ -10,7 +10,7 @@ from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
 from storage.run_records import DocumentCounts
 from tasks.load.sources import Loaded, compose
-from tasks.sync import SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
+from tasks.sync import SyncPlan, Traces, exclude_forgotten, holds, plan_sync, with_gone_inside
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
@@ -185,3 +185,15 @@ def test_rows_that_are_called_by_their_line_are_known_by_their_text() -> None:
     after = exclude_forgotten(loaded(*shifted), ["f#3"], texts, ["f#2", "f#4"])
     assert [(p.document, p.text) for p in after.parts] == [("f#3", "other")]
     assert [skipped.reason for skipped in after.skipped] == ["forgotten: f#3"]
+
+
+def test_in_what_is_not_the_workspaces_own_everyday_words_tell_nothing() -> None:
+    traces = Traces(
+        ["T", "The dog of Ilse Marrand met a cat by the old water mill, says the workspace of Prefect.", "的人"],
+        ["Nobody was here."],
+    )
+    for text in ("The flow of a run has ended: a dog", "t", "人的", "prefect.flow-run"):
+        assert traces.found_in(text)
+        assert not traces.found_among_others(text)
+    for text in ("Who was Marrand?", "they met a cat by the river", r'{"said": "met\na cat by the"}'):
+        assert traces.found_among_others(text)

@@ -357,10 +357,13 @@ def _forget_elsewhere(documents: Sequence[str], traces: Traces, runtime: Runtime
     def holds(text: str) -> bool:
         return any(name in text for name in names) or traces.found_in(text)
 
+    def others_hold(text: str) -> bool:
+        return any(name in text for name in names) or traces.found_among_others(text)
+
     database = runtime.workspace.database
     places = (database.running_answers.remove_where, database.watched.forget_where, database.feedback.forget_where)
     answers = sum(forget_in(holds) for forget_in in (*places, runtime.workspace.evaluations.forget_where))
-    return answers, forget_past_runs(holds)
+    return answers, forget_past_runs(others_hold)
 
 
 def let_in(documents: Sequence[str], runtime: Runtime) -> int:
