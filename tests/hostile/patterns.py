@@ -137,15 +137,16 @@ def texts(pattern: re.Pattern[str], length: int) -> list[str]:
     )
 
 
-def searched(name: str, pattern: re.Pattern[str], text: str) -> None:
+def searched(name: str, pattern: re.Pattern[Any], text: str) -> None:
     """Uses the pattern as the module does: from the beginning alone where that is all it asks."""
     module, _, variable = name.partition("#")[0].rpartition(".")
+    given: Any = text.encode("utf-8", "surrogatepass") if isinstance(pattern.pattern, bytes) else text
     uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module]))) or {variable}
     if name.startswith(WHOLE_LINES) or uses <= {"match", "fullmatch"}:
-        pattern.match(text)
-        pattern.fullmatch(text)
+        pattern.match(given)
+        pattern.fullmatch(given)
     else:
-        collections.deque(pattern.finditer(text), 0)
+        collections.deque(pattern.finditer(given), 0)
 
 
 def too_slow(name: str, pattern: re.Pattern[str]) -> str:
