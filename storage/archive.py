@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,8 +118,9 @@ def _copied_beside(layout: Layout, packed: Layout, file: Path) -> dict[str, Path
     return sources
 
 
-def read_archive(file: Path, root: Path) -> ArchiveReport:
-    """Make a workspace of an archive. The folder appears only when everything in it was checked.
+def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object] = tomllib.loads) -> ArchiveReport:
+    """Make a workspace of an archive. The folder appears only when everything in it was checked; `read_tailoring`
+    raises ValueError for a text that is no tailoring.
 
     Its generations have no vector index yet: `Workspace.rebuild_vectors` makes it. Raises UsageError for a folder that
     holds anything, WorkspaceFormatError for another version, ArchiveError for what is no archive of ours or damaged.
@@ -136,7 +137,7 @@ def read_archive(file: Path, root: Path) -> ArchiveReport:
         _unpack(file, aside)
         with faults_told(root):
             pointer, numbers = layout.pointer(), layout.folders()
-            problems = [_problem_of_pointer(layout), _problem_of_tailoring(aside / "tailoring.toml")]
+            problems = [_problem_of_pointer(layout), _problem_of_tailoring(aside / "tailoring.toml", read_tailoring)]
             problems += [_problem_of_generation(layout.folder(number), number) for number in numbers]
             if layout.database_file.is_file():
                 problems.append(_problem_of_database(layout.database_file))
@@ -282,11 +283,11 @@ def _problem_of_pointer(layout: Layout) -> str:
     return "its CURRENT cannot be understood" if layout.pointer_file.exists() and layout.stated() is None else ""
 
 
-def _problem_of_tailoring(path: Path) -> str:
+def _problem_of_tailoring(path: Path, read: Callable[[str], object]) -> str:
     try:
-        tomllib.loads(path.read_text(encoding="utf-8") if path.exists() else "")
+        read(path.read_text(encoding="utf-8") if path.exists() else "")
     except (ValueError, RecursionError) as error:
-        return f"its {path.name} is no valid TOML ({error})"
+        return f"its {path.name} cannot be understood ({error})"
     return ""
 
 

@@ -133,7 +133,9 @@ class UnknownSetting(SettingsError):
 
 class SettingsFileError(SettingsError):
     def __init__(self, path: str | Path, problem: Exception) -> None:
-        UsageError.__init__(self, f"{path} is no valid TOML: {problem}.", "Mend it there, or remove the line.")
+        UsageError.__init__(
+            self, f"{path} is no valid TOML: {str(problem).rstrip('.')}.", "Mend it there, or remove the line."
+        )
 
 
 class DuplicateDocument(UsageError):

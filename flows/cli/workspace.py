@@ -10,6 +10,7 @@ from flows.operations.index_run import note
 from flows.runtime import open_caches
 from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words
+from prompts.tailoring import from_toml
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.export import export as export_rows
@@ -120,7 +121,7 @@ def restore(options: Namespace, screen: Screen) -> None:
     """Make a workspace of the archive, and its vector indexes anew."""
     runtime = runtime_of(options)
     workspace = runtime.workspace
-    report = read_archive(Path(options.file), workspace.root)
+    report = read_archive(Path(options.file), workspace.root, from_toml)
     note("restore", runtime, generation=report.generation, generations=len(report.generations))
     for number in report.generations:
         try:

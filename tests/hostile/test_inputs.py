@@ -18,6 +18,7 @@ from prompts.engine.calls import NotAsAsked, without_thinking
 from prompts.engine.output_formats import JsonFormat
 from prompts.engine.prompt_guard import restore
 from prompts.extract import Extract, ExtractGraph
+from prompts.tailoring import from_toml
 from storage.archive import read_archive, write_archive
 from storage.errors import ArchiveError, FilterError, NothingMatches, SettingsError, UsageError
 from tests.flows.conftest import KEY, ROWS
@@ -141,6 +142,6 @@ def changed(archive: Path, case: Case) -> bytes:
 def test_an_archive(case: Case, archive: Path, tmp_path: Path) -> None:
     (tmp_path / "changed.tar").write_bytes(changed(archive, case))
     with pytest.raises(ArchiveError):
-        read_archive(tmp_path / "changed.tar", tmp_path / "in" / "ws")
+        read_archive(tmp_path / "changed.tar", tmp_path / "in" / "ws", from_toml)
     assert [path.name for path in tmp_path.iterdir() if path.name != "in"] == ["changed.tar"]
     assert list((tmp_path / "in").iterdir()) == []
