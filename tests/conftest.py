@@ -72,13 +72,15 @@ def weight(items: Iterable[pytest.Item]) -> int:
     """How early a file comes: those with a Prefect server, then those with a slow test, then the others."""
     first = 2
     for item in items:
-        with_server = {"prefect_server", "api"} & set(getattr(item, "fixturenames", ()))
+        with_server = "api" in getattr(item, "fixturenames", ())
         first = min(first, 0 if with_server else 1 if item.get_closest_marker("slow") else 2)
     return first
 
 
-# Seconds to import each: the files whose tests need it are done by one process, one after another.
-SLOW_TO_IMPORT = {
+# What starts with one of these is done by one process, one after another: it shares a server of Prefect's, or what
+# takes seconds to import.
+TOGETHER = {
+    "prefect": ("flows/recorded/",),
     "torch": (
         "engine/test_embedders",
         "engine/test_rerankers",
@@ -93,12 +95,11 @@ SLOW_TO_IMPORT = {
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-    together = {f"tests/{file}.py": name for name, files in SLOW_TO_IMPORT.items() for file in files}
-
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return together.get(file, file)
+            path = nodeid.partition("::")[0]
+            known = path.removeprefix("tests/")
+            return next((name for name, begins in TOGETHER.items() if known.startswith(begins)), path)
 
     return Together(config, log) if config.getoption("dist") == "loadfile" else None
 

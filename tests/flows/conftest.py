@@ -1,7 +1,7 @@
-"""A tiny corpus, indexed once a session through the command, and one Prefect server for all flow tests."""
+"""A tiny corpus, indexed once a session through the command."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ import pytest
 
 from flows.__main__ import main
 from tests.copying import copy_of
-from tests.patience import PATIENCE
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -111,15 +110,6 @@ def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 def unembedded(monkeypatch: pytest.MonkeyPatch) -> None:
     """No vectors: for tests that no vector concerns, and that index often."""
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-
-
-@pytest.fixture(scope="session")
-def prefect_server(network_attempts: list[str]) -> Iterator[list[str]]:
-    """A Prefect server of the session's own, on this machine, with a database in a temporary folder."""
-    from prefect.testing.utilities import prefect_test_harness
-
-    with prefect_test_harness(server_startup_timeout=int(PATIENCE)):
-        yield network_attempts
 
 
 @pytest.fixture

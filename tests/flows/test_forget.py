@@ -4,24 +4,16 @@ Regressions of others' behaviour: deleting rebuilds from cached extractions, so 
 file leaves its entities behind.
 """
 
-import asyncio
 import json
-import os
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from prefect.logging.handlers import APILogHandler
-from prefect.settings import get_current_settings
 
 from flows.__main__ import main
-from flows.orchestration.recorded_flows import index, query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
-from tests.patience import wait_for
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -50,13 +42,6 @@ def places(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in holding]
 
 
-def ended(database: Path) -> int:
-    """How many runs Prefect's database says have ended."""
-    with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute("SELECT count(*) FROM events WHERE event = 'prefect.flow-run.Completed'")
-        return int(found.fetchone()[0])
-
-
 def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Command, docs: Path) -> None:
     fresh("index", str(docs))
     fresh("ask", f"Where did {SECRET} live?")
@@ -79,34 +64,6 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
     assert fresh("show", "bridge").out.startswith("Orla Bridge")
     answer = fresh("ask", f"Where did {SECRET} live?", "--json").json
     assert "Mottlegrave" not in json.dumps({**answer, "question": "", "trace": ""})
-
-
-@pytest.mark.usefixtures("prefect_server", "unembedded")
-def test_nothing_is_left_of_it_where_prefect_keeps_runs(fresh: Command, tmp_path: Path) -> None:
-    ordinary = (
-        "Before the quay was signed over, nobody knew that they had met and lived near it, and lent a loan of crowns."
-    )
-    docs = write_rows(tmp_path / "docs.jsonl", [*ROWS, {"id": "quay", "title": "The quay", "text": ordinary}])
-    home, url = Path(os.environ["PREFECT_HOME"]), get_current_settings().server.database.connection_url
-    assert url is not None
-    file = Path(url.get_secret_value().partition("///")[2].partition("?")[0])
-
-    def held() -> list[str]:
-        return [name for folder in (home, file.parent) for name in places(folder)]
-
-    before = ended(file)
-    workspace = str(fresh.workspace)
-    asyncio.run(index(str(docs), workspace=workspace))
-    asyncio.run(query(f"Where did {SECRET} live?", workspace=workspace))
-    asyncio.run(query("Who designed Orla Bridge?", workspace=workspace, documents=["bridge"]))
-    APILogHandler().flush()
-    wait_for(lambda: ended(file) >= before + 3, "the events of three runs")
-    assert any(name.startswith("storage/") for name in held())
-    report = fresh("forget", "secret", "--json").json
-    assert report["run_records"] >= 4
-    assert held() == []
-    kept = [path.read_text() for path in (home / "storage").iterdir()]
-    assert any("Tomas Reyd" in text for text in kept), "what tells nothing of it stays"
 
 
 def test_the_rest_is_what_it_would_be_without_it(

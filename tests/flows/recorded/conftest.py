@@ -1,25 +1,30 @@
 """One Prefect server, the deployments of this checkout, and one worker: each started once, as a person would."""
 
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from prefect.workers.process import ProcessWorker
+from prefect.context import _temporary_global_settings_context, get_settings_context
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogHandler
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration.local_server import own_server
 from tests.patience import PATIENCE, wait_for
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
 POOL = "trellis"
 # Each second, not each tenth, whoever does runs looks for new ones.
@@ -125,15 +130,35 @@ def process(*command: str, environment: dict[str, str], log: Path, folder: Path)
                     continue
 
 
-@pytest.fixture(scope="session")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    with own_server(free_port(), tmp_path_factory.mktemp("home")) as url:
-        yield Api(url)
+@pytest.fixture(scope="package")
+def api(network_attempts: list[str]) -> Iterator[Api]:
+    """The server of all recorded runs of this process and of the tests of this folder, with the last of which it ends:
+    one that nobody asks takes a twentieth of a processor."""
+    home = Path(os.environ["PREFECT_HOME"])
+    with own_server(free_port(), home) as url, temporary_settings({PREFECT_API_URL: url}):
+        with (
+            closing(sqlite3.connect(home / "prefect.db")) as made,
+            closing(sqlite3.connect(home / "empty.db")) as empty,
+        ):
+            made.backup(empty)
+        with _temporary_global_settings_context(get_settings_context()):  # for threads
+            yield Api(url)
+        APILogHandler().flush()
+        EventsWorker.drain_all()
 
 
-@pytest.fixture(scope="session")
-def deployed(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Api:
+@pytest.fixture
+def home(api: Api, tmp_path: Path) -> Path:
+    """A folder for another server of Prefect's, with the empty tables that it would make for seconds."""
+    (tmp_path / "home").mkdir()
+    return Path(shutil.copy(Path(os.environ["PREFECT_HOME"], "empty.db"), tmp_path / "home" / "prefect.db")).parent
+
+
+@pytest.fixture(scope="package")
+def deployed(api: Api) -> Api:
     """The server with the deployments of `prefect.yaml`, as it is."""
+    from prefect.workers.process import ProcessWorker
+
     pool = {"name": POOL, "type": "process", "base_job_template": ProcessWorker.get_default_base_job_template()}
     api.post("work_pools/", pool).raise_for_status()
     done = subprocess.run(
@@ -144,17 +169,19 @@ def deployed(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Api:
     return api
 
 
-@pytest.fixture(scope="session")
-def worker(deployed: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """The same, with a worker that runs what is asked for."""
-    folder = tmp_path_factory.mktemp("worker")
+@contextmanager
+def worker(api: Api, folder: Path, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker of the pool, which does what is asked for."""
+    folder.mkdir()
     command = (str(BIN / "prefect"), "worker", "start", "--pool", POOL)
-    with process(*command, environment=deployed.environment(), log=folder / "log", folder=folder):
-        yield deployed
+    with process(*command, environment=api.environment(**environment), log=folder / "log", folder=folder) as started:
+        yield started
 
 
-@pytest.fixture(scope="session")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("documents")
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A folder with one document."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
     (folder / "bridge.md").write_text("# Orla Bridge\n\nOrla Bridge was designed by Tomas Reyd. It opened in 1931.\n")
     return folder

@@ -20,9 +20,9 @@ from tests.patience import PATIENCE, wait_for, waited_for
 from tests.server.client import Server
 from tests.workspaces import quays, write_rows
 
-pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.slow]
+pytestmark = [pytest.mark.usefixtures("api"), pytest.mark.slow]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCUMENTS, ANSWERED, IN_FLIGHT = 100, 40, 16
 # The signal comes while a task runs that catches everything.
 IN_A_TASK = """

@@ -53,7 +53,7 @@ from tests.server.client import Server
 from tests.server.dripping import BODY, dripping
 from tests.workspaces import write_rows
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("api")
 
 # What each step of an index run goes on from: the arrow diagram of `flows/index.py`.
 ARROWS = [

@@ -4,15 +4,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flows.orchestration.local_server import own_server
+from tests.flows.recorded.conftest import BIN, POOL, ROOT, Api, free_port, process, worker
 from tests.patience import PATIENCE, wait_for
-from tests.prefect.conftest import BIN, POOL, ROOT, Api, free_port, process
 from tests.server.client import serving
 
 pytestmark = [pytest.mark.prefect, pytest.mark.patient]
@@ -39,14 +38,6 @@ def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed
     assert first["expected_start_time"] < second["expected_start_time"]
 
 
-@contextmanager
-def worker(api: Api, environment: dict[str, str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    folder.mkdir()
-    command = (str(BIN / "prefect"), "worker", "start", "--pool", POOL)
-    with process(*command, environment=environment, log=folder / "log", folder=folder) as started:
-        yield started
-
-
 def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -56,17 +47,17 @@ def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
         (source / f"{number:03}.md").write_text(f"Quay {number} was built by Ana Korb in {1800 + number}.")
     with serving() as model, own_server(free_port(), tmp_path / "home") as url:
         api = Api(url)
-        environment = api.environment(
-            TRELLIS_LM="openai/m", TRELLIS_LM_BASE_URL=model.base_url, TRELLIS_LM_API_KEY="made-up"
-        )
+        models = {"TRELLIS_LM": "openai/m", "TRELLIS_LM_BASE_URL": model.base_url, "TRELLIS_LM_API_KEY": "made-up"}
         for words in (
             ["prefect", "work-pool", "create", "--type", "process", POOL],
             ["trellis", "serve", "--pool", POOL],
         ):
-            subprocess.run([str(BIN / words[0]), *words[1:]], env=environment, check=True, timeout=PATIENCE)
+            subprocess.run(
+                [str(BIN / words[0]), *words[1:]], env=api.environment(**models), check=True, timeout=PATIENCE
+            )
         asked = {"source": [str(source)], "workspace": str(tmp_path / "ws")}
         model.settle(latency_ms=1000)
-        with worker(api, environment, tmp_path / "first") as first:
+        with worker(api, tmp_path / "first", **models) as first:
             run = api.start("index/index-now", **asked).raise_for_status().json()["id"]
             wait_for(lambda: model.stats()["calls"] >= PASSAGES / 2, "the middle of the extraction")
             number = int(api.get(f"flow_runs/{run}")["infrastructure_pid"].rpartition(":")[2])
@@ -81,7 +72,7 @@ def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
         assert over["state"]["type"] == "CRASHED"
         assert "killed" in over["state"]["message"]
         model.settle(latency_ms=0)
-        with worker(api, environment, tmp_path / "second"):
+        with worker(api, tmp_path / "second", **models):
             again = api.ended("index/index-now", **asked)
         assert again["state"]["message"].startswith(f"Published generation 1 ({PASSAGES} added;")
         assert model.stats()["repeated"] <= before["dropped_by_client"] <= AT_ONCE

@@ -18,8 +18,8 @@ import numpy
 import pytest
 from PIL import Image
 
+from tests.flows.recorded.conftest import FINAL, ROOT, Api
 from tests.patience import PATIENCE, wait_for
-from tests.prefect.conftest import FINAL, ROOT, Api
 
 pytest.importorskip("playwright", reason="the pages' tests need playwright: pip install 'trellis-rag[dev]'")
 from playwright.sync_api import Browser, Page, expect

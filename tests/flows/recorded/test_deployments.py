@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -22,9 +23,10 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.__main__ import main
 from flows.orchestration.zombie_automation import NAME, automation, end_silent_runs
 from storage.answer_records import Answer
+from tests.flows.recorded.conftest import BIN, ROOT, Api, free_port, process, worker
 from tests.patience import PATIENCE, wait_for
-from tests.prefect.conftest import BIN, ROOT, Api, free_port, process
 from tests.server.client import Server
+from tests.workspaces import quays, write_rows
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
 KEY = "made-up-key-4711"
@@ -46,26 +48,25 @@ def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
 
 
 def test_a_worker_indexes_and_answers_over_rest_and_the_example_automation_asks_after_a_publication(
-    worker: Api, source: Path, tmp_path: Path
+    deployed: Api, documents: Path, tmp_path: Path
 ) -> None:
     example = (ROOT / "examples/deploy/on-published.yaml").read_text()
     mine, workspace = tmp_path / "mine.yaml", str(tmp_path / "ws")
-    mine.write_text(example.replace(str(UUID(int=0)), worker.deployment("query/ask")["id"]))
-    subprocess.run(
-        [str(BIN / "prefect"), "automation", "create", "--from-file", str(mine)], env=worker.environment(), check=True,
-        timeout=PATIENCE,
-    )  # fmt: skip
-    made = worker.ended("index/index-now", source=[str(source)], workspace=workspace)
-    assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made["state"]
-    asked = worker.ended("query/ask", question=QUESTION, workspace=workspace)
-    assert asked["state"]["message"].startswith("The best excerpts, from 1 document"), asked["state"]
-    assert "Tomas Reyd" in "\n".join(str(one["data"]) for one in worker.artifacts(asked["id"]))
+    mine.write_text(example.replace(str(UUID(int=0)), deployed.deployment("query/ask")["id"]))
+    create = [str(BIN / "prefect"), "automation", "create", "--from-file", str(mine)]
+    subprocess.run(create, env=deployed.environment(), check=True, timeout=PATIENCE)
 
     def by_the_automation() -> bool:
-        given = [run["parameters"] for run in worker.runs("query/ask")]
+        given = [run["parameters"] for run in deployed.runs("query/ask")]
         return any((one["question"], one["workspace"]) == ("What has changed?", workspace) for one in given)
 
-    wait_for(by_the_automation, "the question that the automation asks")
+    with worker(deployed, tmp_path / "worker"):
+        made = deployed.ended("index/index-now", source=[str(documents)], workspace=workspace)
+        assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made["state"]
+        asked = deployed.ended("query/ask", question=QUESTION, workspace=workspace)
+        assert asked["state"]["message"].startswith("The best excerpts, from 1 document"), asked["state"]
+        assert "Tomas Reyd" in "\n".join(str(one["data"]) for one in deployed.artifacts(asked["id"]))
+        wait_for(by_the_automation, "the question that the automation asks")
 
 
 async def answer_of(run: str) -> Answer:
@@ -96,7 +97,7 @@ def no_server() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restored", "no_server")
 def test_what_cannot_be_served_is_refused_in_words(
-    api: Api, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    api: Api, documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nightly = ("--cron", "0 3 * * *")
     with socket.socket() as other:
@@ -106,11 +107,11 @@ def test_what_cannot_be_served_is_refused_in_words(
         for words, arguments in {
             "nowhere": (str(tmp_path / "nowhere"),),
             "no SOURCE is named": nightly,
-            "'every night' is no cron expression": (str(source), "--cron", "every night"),
-            "'Mars'": (str(source), *nightly, "--timezone", "Mars"),
+            "'every night' is no cron expression": (str(documents), "--cron", "every night"),
+            "'Mars'": (str(documents), *nightly, "--timezone", "Mars"),
             "'docs' means nothing there": ("docs", "--pool", "trellis"),
-            f"Port {taken} is taken by another program": (str(source), "--port", taken),
-            f"PREFECT_API_URL={api.url}": (str(source), "--port", used),
+            f"Port {taken} is taken by another program": (str(documents), "--port", taken),
+            f"PREFECT_API_URL={api.url}": (str(documents), "--port", used),
         }.items():
             workspace = () if "--pool" in arguments else ("--workspace", str(tmp_path / "ws"))
             assert main(["serve", *arguments, *workspace]) == 2
@@ -133,24 +134,22 @@ def test_servers_and_pools_that_are_not_there_are_named(
         assert all(words in said for words in told), said
 
 
-def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None:
-    port = str(free_port())
+def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path: Path) -> None:
+    port, log = str(free_port()), tmp_path / "log"
     when = ("--cron", "0 3 * * *", "--timezone", "Europe/Berlin")
-    where = ("--port", port, "--workspace", str(tmp_path / "ws"))
-    words = (str(BIN / "trellis"), "serve", str(source), *when, *where, "--json")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "PREFECT_HOME": str(tmp_path / "home"),
-        "TRELLIS_LM_API_KEY": KEY,
-    }
+    where = ("--listen", "0", "--port", port, "--workspace", str(tmp_path / "ws"))
+    words = (str(BIN / "trellis"), "serve", str(documents), *when, *where, "--json")
     api = Api(f"http://127.0.0.1:{port}/api")
+    environment = {
+        **os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(home), "TRELLIS_EMBEDDING": "none",
+        "TRELLIS_LM_API_KEY": KEY,
+    }  # fmt: skip
 
     def served() -> Any:
-        first, end, _ = (tmp_path / "log").read_text().partition("\n")
+        first, end, _ = log.read_text().partition("\n")
         return json.loads(first) if end else None
 
-    with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as one:
+    with process(*words, environment=environment, log=log, folder=tmp_path) as one:
         told = wait_for(served, "the start")
         assert (told["server"], told["own"]) == (api.url, True)
         assert told["deployments"] == ["index/index-nightly", "index/index-now", "query/ask"]
@@ -163,11 +162,14 @@ def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None
 
         wait_for(planned, "a run that is planned, with a name that says so")
         assert scheduled["schedules"][0]["schedule"]["timezone"] == "Europe/Berlin"
-        assert scheduled["parameters"] == {"source": [str(source)], "workspace": str(tmp_path / "ws")}
+        assert scheduled["parameters"] == {"source": [str(documents)], "workspace": str(tmp_path / "ws")}
         assert KEY not in api.post("deployments/filter", {}).text
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
+        with httpx.Client(base_url=told["service"], timeout=PATIENCE, trust_env=False) as client:
+            the_service_starts_follows_and_cancels_runs(client, api, write_rows(tmp_path / "many.jsonl", quays(5_000)))
+        (documents / "quay.md").write_text("The quay of Velin was built by Ana Korb.")
         made = api.ended("index/index-now")
-        assert made["state"]["message"].startswith("Published generation 1"), made["state"]
+        assert made["state"]["message"].startswith("Published generation 2 (1 added"), made["state"]
         asked = subprocess.run(
             [str(BIN / "prefect"), "deployment", "run", "query/ask", "--param", f"question={QUESTION}", "--watch"],
             env=api.environment(), capture_output=True, text=True, check=False, timeout=PATIENCE,
@@ -178,15 +180,40 @@ def test_it_serves_until_it_is_told_to_end(source: Path, tmp_path: Path) -> None
         assert answered["name"] == QUESTION
         with temporary_settings({PREFECT_API_URL: api.url}):
             assert "Tomas Reyd" in asyncio.run(answer_of(answered["id"])).answer
+        assert one.poll() is None
         one.send_signal(signal.SIGTERM)
         assert one.wait(timeout=PATIENCE) == 0
-    assert "nanobind" not in (tmp_path / "log").read_text()
-    assert "pull step" not in (tmp_path / "log").read_text().partition("Published generation")[2]  # no process for it
+    assert "nanobind" not in log.read_text()
+    assert "pull step" not in log.read_text().partition("Published generation 2")[2]  # no process for it
     assert not api.answers()
-    assert "All deployments have been paused" in (tmp_path / "log").read_text()
+    assert "All deployments have been paused" in log.read_text()
 
 
-def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off(api: Api) -> None:
+def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, many: Path) -> None:
+    """Its index runs are runs of Prefect's; of the sources that it serves where none are named."""
+
+    def run(**wanted: object) -> Any:
+        return client.post("/api/v1/index-runs", json=wanted).raise_for_status().json()
+
+    def now(begun: Any) -> Any:
+        return client.get(f"/api/v1/index-runs/{begun['id']}").json()
+
+    long = run(sources=[str(many)])
+    assert (long["state"], long["url"].startswith(api.ui)) == ("waiting", True)
+    wait_for(lambda: now(long)["step"], "its first step")
+    assert client.delete(f"/api/v1/index-runs/{long['id']}").json()["state"] == "cancelled"
+    assert api.finished(long["id"])["state"]["type"] == "CANCELLED"
+    short = run()
+    done = wait_for(lambda: now(short)["report"], "the next run's report")
+    assert (done["generation"], done["documents"]["added"]) == (1, 1)
+    assert "Tomas Reyd" in client.post("/api/v1/ask", json={"question": QUESTION}).json()["answer"]
+    runs = {row["id"]: row["state"] for row in client.get("/api/v1/index-runs").json()}
+    assert runs == {long["id"]: "cancelled", short["id"]: "completed"}
+    assert client.get("/api/v1/index-runs/none").status_code == 404
+
+
+@pytest.mark.usefixtures("api")
+def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off() -> None:
     async def made() -> list[bool]:
         async with get_client() as client:
             await end_silent_runs(client)
@@ -195,8 +222,7 @@ def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off(api
             await end_silent_runs(client)
             return [one.enabled for one in await client.read_automations_by_name(NAME)]
 
-    with temporary_settings({PREFECT_API_URL: api.url}):
-        assert asyncio.run(made()) == [False]
+    assert asyncio.run(made()) == [False]
 
 
 def test_a_run_ends_with_the_process_that_served_it() -> None:
@@ -228,18 +254,18 @@ print(asyncio.run(both()).answer)
 ADDRESS = re.compile(r'(?:inet_addr\("|inet_pton\(AF_INET6, ")([^"]+)')
 
 
-def test_a_recorded_run_and_question_need_no_network_and_try_none(source: Path, tmp_path: Path) -> None:
+def test_a_recorded_run_and_question_need_no_network_and_try_none(documents: Path, home: Path, tmp_path: Path) -> None:
     for needed in ("unshare", "ip", "strace"):
         if not shutil.which(needed):
             pytest.skip(f"{needed} is not installed (Debian: apt-get install util-linux iproute2 strace)")
     if subprocess.run([*CUT_OFF, "strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this system lets nobody make a network of its own, or trace a process")
     log = tmp_path / "calls"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "home"),
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(home),
                    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120"}  # fmt: skip
     done = subprocess.run(
         [*CUT_OFF, "strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", "trace=connect,sendto,sendmsg,sendmmsg",
-         sys.executable, "-c", RECORDED, str(source), str(tmp_path / "ws")],
+         sys.executable, "-c", RECORDED, str(documents), str(tmp_path / "ws")],
         env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -249,13 +275,12 @@ def test_a_recorded_run_and_question_need_no_network_and_try_none(source: Path, 
 
 
 def test_each_call_takes_a_slot_of_the_named_limit(
-    api: Api, source: Path, tmp_path: Path, model_server: Server
+    api: Api, documents: Path, tmp_path: Path, model_server: Server
 ) -> None:
-    models = {"TRELLIS_LM": "openai/scripted", "TRELLIS_LM_BASE_URL": model_server.base_url, "TRELLIS_LM_API_KEY": "k"}
-    environment = api.environment(**models, TRELLIS_PREFECT_LIMIT="calls")
+    environment = api.environment(TRELLIS_PREFECT_LIMIT="calls")
 
     def indexed() -> subprocess.CompletedProcess[str]:
-        command = [str(BIN / "trellis"), "index", str(source), "--workspace", str(tmp_path / "ws")]
+        command = [str(BIN / "trellis"), "index", str(documents), "--workspace", str(tmp_path / "ws")]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     refused = indexed()
