@@ -77,6 +77,8 @@ def peers(run: Run) -> None:
     about them, which load everything.
     """
     options, folder = run.options, run.workspace("peers")
+    if options.python is None or not options.python.is_file():
+        raise DataMissingError(f"There is no interpreter {options.python} with fast-graphrag. {REMEDY}")
     rows = passages(options.data, options.passages)
     questions = [WARM_QUESTION, *questions_about([row["title"] for row in rows], options.questions)]
     with serving() as server, fast_graphrag(options.python, server, folder) as (version, ask):
@@ -122,11 +124,9 @@ def peers(run: Run) -> None:
 
 @contextmanager
 def fast_graphrag(
-    python: Path | None, server: Server, folder: Path
+    python: Path, server: Server, folder: Path
 ) -> Iterator[tuple[str, Callable[[Mapping[str, object]], dict[str, Any]]]]:
     """Its version, and what answers a line of `fast_graphrag_run.py`; DataMissingError where it cannot be started."""
-    if python is None or not python.is_file():
-        raise DataMissingError(f"There is no interpreter {python} with fast-graphrag. {REMEDY}")
     environment = {**os.environ, "CONCURRENT_TASK_LIMIT": AT_ONCE, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     log = folder / "fast-graphrag.log"
     with (

@@ -1,14 +1,22 @@
-"""How long a test waits for what must happen: long, since none may depend on how fast or busy the machine is."""
+"""How long a test waits for what must happen: long, since none may depend on how fast or busy the machine is; and what
+`make test` leaves to `make patient`."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
 
 PATIENCE = 1_200.0  # seconds
 PAUSE = 0.1
+
+
+def quick_are(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
+    """The cases as parameters of a test: `make test` does the quick ones, at least one of each kind, `make patient`
+    the others."""
+    chosen = list(quick)
+    return [pytest.param(case, marks=() if case in chosen else pytest.mark.patient) for case in cases]
 
 
 def wait_for(holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:

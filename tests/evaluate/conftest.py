@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.copying import copy_of
 from tests.flows.conftest import Command, Ended
 from tests.workspaces import indexed, write_rows
 
@@ -24,8 +25,8 @@ QUESTIONS = (
 class Bench(Command):
     """The command on a workspace of three documents, and a file of three questions on them."""
 
-    def __init__(self, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
-        super().__init__(indexed(folder, ROWS), captured)
+    def __init__(self, workspace: Path, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
+        super().__init__(copy_of(workspace, folder / "ws"), captured)
         self.folder = folder
         self.questions = write_rows(folder / "questions.jsonl", QUESTIONS)
         self.at = partial(Command, captured=captured)
@@ -45,7 +46,13 @@ class Bench(Command):
         return f"answers={write_rows(self.folder / f'{name}.jsonl', rows)},name={name}"
 
 
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace of the three documents, which is copied."""
+    return indexed(tmp_path_factory.mktemp("three"), ROWS)
+
+
 @pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(three: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-    return Bench(tmp_path, capsys)
+    return Bench(three, tmp_path, capsys)

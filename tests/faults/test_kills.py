@@ -29,7 +29,7 @@ POINTS = [f"{step} {at}" for step in (*STEPS, *CALLS) for at in ("begins", "ends
 POINTS += [f"{step} middle" for step in STEPS if step not in {"load", "summarize"}]  # which store nothing of these
 QUICK = {"offline": {"extract ends", "report begins", "manifest.json", "CURRENT"}, "model": {"extract ends"}}
 PARAMETERS = [
-    pytest.param(kind, point, marks=[] if point in QUICK[kind] else [pytest.mark.patient], id=f"{kind}-{point}")
+    pytest.param(kind, point, marks=() if point in QUICK[kind] else pytest.mark.patient, id=f"{kind}-{point}")
     for kind in ("offline", "model")
     for point in POINTS
 ]

@@ -24,7 +24,7 @@ from tests.copying import copy_of
 from tests.faults.disk import full
 from tests.faults.test_kills import ROOT, STEPS, graph_of, runtime_of
 from tests.flows.conftest import row
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, quick_are
 from tests.workspaces import write_rows
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
@@ -124,8 +124,13 @@ LOST: Mapping[str, tuple[Change, int]] = {
     "a lock of nobody": (write("LOCK", b'{"pid": 1, "ho'), 2),
 }
 
+AT_ONCE = (
+    "old CURRENT", "new CURRENT without its folder", "new CURRENT, empty folder", "half a manifest",
+    "the database lacks a block", "half a seal", "the vectors lack a page", "half a staging folder", "a lock of nobody",
+)  # fmt: skip
 
-@pytest.mark.parametrize("name", LOST)
+
+@pytest.mark.parametrize("name", quick_are(AT_ONCE, LOST))
 def test_writes_that_were_lost_or_came_in_another_order(name: str, places: Places, tmp_path: Path) -> None:
     change, answering = LOST[name]
     workspace = copy_of(places.second, tmp_path / "ws")
@@ -154,7 +159,9 @@ SIDE: Mapping[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("name", SIDE)
+@pytest.mark.parametrize(
+    "name", quick_are(("the log lacks its end", "garbled shared memory", "the file lacks its last page"), SIDE)
+)
 def test_the_last_writes_of_what_outlives_generations(name: str, places: Places, tmp_path: Path) -> None:
     """SQLite drops what was not written whole. Where pages are lost, the remedy is to move the file away."""
     workspace = tmp_path / "ws"
@@ -226,7 +233,7 @@ def test_a_clock_that_jumps(places: Places, tmp_path: Path) -> None:
     assert runtime_of(workspace, "").workspace.clean(keep=2) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("point", STEPS)
+@pytest.mark.parametrize("point", quick_are(("extract", "embed", "publish"), STEPS))
 def test_a_disk_that_fills(point: str, places: Places, tmp_path: Path) -> None:
     workspace = copy_of(places.first, tmp_path / "ws")
     with ExitStack() as disk:
@@ -242,8 +249,8 @@ def test_a_disk_that_fills(point: str, places: Places, tmp_path: Path) -> None:
     assert graph_of(workspace) == (2, places.after)
 
 
+@pytest.mark.parametrize("point", quick_are(("dedupe", "publish"), ("chunk", "dedupe", "embed", "publish")))
 @pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "is lost"])
-@pytest.mark.parametrize("point", ["chunk", "dedupe", "embed", "publish"])
 def test_a_workspace_that_goes_away(point: str, comes_back: bool, places: Places, tmp_path: Path) -> None:
     workspace, away = copy_of(places.first, tmp_path / "ws"), tmp_path / "away"
     error = vanishing(workspace, away, places.source, point)

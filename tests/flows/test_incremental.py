@@ -16,9 +16,10 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.export import Export, export
 from storage.graph_records import Community, Entity, Report
+from tests.patience import quick_are
 from tests.test_communities import check
 
-SEQUENCES, EACH, AT_ONCE = 200, 10, 10
+SEQUENCES, EACH = 200, 5
 RUNS, SMALL = 3, 4
 RESOLVED = ("documents", "chunks", "mentions", "entities", "aliases", "entity_occurrences", "relations",
             "relation_occurrences", "claims")  # fmt: skip
@@ -128,10 +129,7 @@ def _hierarchy(found: Export) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "first",
-    [pytest.param(at, marks=[pytest.mark.patient] if at >= AT_ONCE else []) for at in range(0, SEQUENCES, EACH)],
-)
+@pytest.mark.parametrize("first", quick_are([0], range(0, SEQUENCES, EACH)))
 async def test_small_runs_end_where_one_run_does(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + EACH):
         folder = tmp_path / str(seed)

@@ -226,8 +226,7 @@ def test_html_and_script_in_documents_titles_questions_and_names_do_not_run(brow
         assert page.locator("main img, #source img, main script").count() == 0
 
 
-@pytest.mark.parametrize("width", [400, 900, 1600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (900, "light"), (1600, "dark")])
 def test_every_room_fits_its_width(browser: Browser, service: Served, width: int, scheme: str) -> None:
     # `evaluate_all` is a script of a string, which the page's policy forbids like any other
     with opened(browser, service, width, color_scheme=scheme, bypass_csp=True) as page:

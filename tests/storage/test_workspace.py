@@ -125,19 +125,23 @@ def test_a_disk_without_locks_is_told(root: Path, number: int, monkeypatch: pyte
     assert ids(Workspace(root)) == ["a"]
 
 
-@pytest.mark.parametrize("name", ["odd", "9" * 20, "000000", "\u0660\u0660\u0660\u0660\u0660\u0669", "000009"])
+@pytest.mark.parametrize(
+    ("names", "following"),
+    [(["odd", "9" * 20, "000000", "\u0660\u0660\u0660\u0660\u0660\u0669"], 2), (["000009"], 10)],
+)
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])
-def test_an_odd_entry_beside_generations_harms_none(root: Path, name: str, folder: bool) -> None:
+def test_odd_entries_beside_generations_harm_none(root: Path, names: list[str], following: int, folder: bool) -> None:
     publish(root, {"a": "alpha"})
-    entry = root / "generations" / name
-    entry.mkdir() if folder else entry.touch()
+    entries = [root / "generations" / name for name in names]
+    for entry in entries:
+        entry.mkdir() if folder else entry.touch()
     workspace = Workspace(root)
     assert {info.number for info in workspace.generations() if not info.damage} == {1}
     workspace.recover()
     assert ids(workspace) == ["a"]
-    assert publish(root, {"b": "beta"}) == (10 if name == "000009" else 2)
+    assert publish(root, {"b": "beta"}) == following
     assert ids(workspace) == ["a", "b"]
-    assert entry.exists()
+    assert all(entry.exists() for entry in entries)
 
 
 @pytest.mark.slow

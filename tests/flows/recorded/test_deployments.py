@@ -23,13 +23,12 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.__main__ import main
 from flows.orchestration.zombie_automation import NAME, automation, end_silent_runs
 from storage.answer_records import Answer
+from tests.flows.conftest import KEY
 from tests.flows.recorded.conftest import BIN, ROOT, Api, free_port, process, worker
 from tests.patience import PATIENCE, wait_for
 from tests.server.client import Server
-from tests.workspaces import quays, write_rows
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
-KEY = "made-up-key-4711"
 QUESTION = "Who designed Orla Bridge?"
 
 
@@ -134,7 +133,7 @@ def test_servers_and_pools_that_are_not_there_are_named(
         assert all(words in said for words in told), said
 
 
-def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path: Path) -> None:
+def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path: Path, model_server: Server) -> None:
     port, log = str(free_port()), tmp_path / "log"
     when = ("--cron", "0 3 * * *", "--timezone", "Europe/Berlin")
     where = ("--listen", "0", "--port", port, "--workspace", str(tmp_path / "ws"))
@@ -142,7 +141,6 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
     api = Api(f"http://127.0.0.1:{port}/api")
     environment = {
         **os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(home), "TRELLIS_EMBEDDING": "none",
-        "TRELLIS_LM_API_KEY": KEY,
     }  # fmt: skip
 
     def served() -> Any:
@@ -166,7 +164,7 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
         assert KEY not in api.post("deployments/filter", {}).text
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
         with httpx.Client(base_url=told["service"], timeout=PATIENCE, trust_env=False) as client:
-            the_service_starts_follows_and_cancels_runs(client, api, write_rows(tmp_path / "many.jsonl", quays(5_000)))
+            the_service_starts_follows_and_cancels_runs(client, api, model_server)
         (documents / "quay.md").write_text("The quay of Velin was built by Ana Korb.")
         made = api.ended("index/index-now")
         assert made["state"]["message"].startswith("Published generation 2 (1 added"), made["state"]
@@ -189,8 +187,8 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
     assert "All deployments have been paused" in log.read_text()
 
 
-def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, many: Path) -> None:
-    """Its index runs are runs of Prefect's; of the sources that it serves where none are named."""
+def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, model: Server) -> None:
+    """Its index runs are runs of Prefect's."""
 
     def run(**wanted: object) -> Any:
         return client.post("/api/v1/index-runs", json=wanted).raise_for_status().json()
@@ -198,11 +196,13 @@ def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, 
     def now(begun: Any) -> Any:
         return client.get(f"/api/v1/index-runs/{begun['id']}").json()
 
-    long = run(sources=[str(many)])
+    model.misbehave({"kind": "hang", "step": "extract", "seconds": 600})  # the run cannot end by itself
+    long = run()
     assert (long["state"], long["url"].startswith(api.ui)) == ("waiting", True)
     wait_for(lambda: now(long)["step"], "its first step")
     assert client.delete(f"/api/v1/index-runs/{long['id']}").json()["state"] == "cancelled"
     assert api.finished(long["id"])["state"]["type"] == "CANCELLED"
+    model.misbehave()
     short = run()
     done = wait_for(lambda: now(short)["report"], "the next run's report")
     assert (done["generation"], done["documents"]["added"]) == (1, 1)
