@@ -81,8 +81,9 @@ class Database:
         """A new file with the schema in it. The folder must exist, the file must not."""
         with faults_told(path, _DAMAGED):
             database = cls(path, duckdb.connect(str(path)), read_only=False)
-        database.execute(files("storage").joinpath("schema.sql").read_text("utf-8"))
-        database.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)])
+        with database.transaction():
+            database.execute(files("storage").joinpath("schema.sql").read_text("utf-8"))
+            database.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)])
         return database
 
     @classmethod

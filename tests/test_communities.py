@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import igraph
 import networkx as nx
 import numpy as np
 import pytest
@@ -298,6 +297,8 @@ def test_any_string_gives_graphml_that_networkx_and_igraph_load(
     write_graphml(directed(entities, [one]), path)
     loaded = nx.read_graphml(path)
     assert loaded.number_of_edges() == 1
+    import igraph
+
     graph = igraph.Graph.Read_GraphML(str(path))
     assert (graph.vcount(), graph.ecount()) == (2, 1)
 

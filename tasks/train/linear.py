@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from prompts.route import UNIT, LinearClassifier, features
@@ -65,6 +64,8 @@ def _matrix(shown: Sequence[frozenset[str]], names: Sequence[str]) -> csr_matrix
 
 def solve(seen: "csr_matrix | Floats", gold: Floats, counts: Floats, looseness: float) -> Floats:
     """The weights of features (rows) for labels (columns); `gold` has a row of zeros and a one for each example."""
+    from scipy.optimize import minimize
+
     size = seen.shape[1], gold.shape[1]
 
     def loss(flat: Floats) -> tuple[float, Floats]:

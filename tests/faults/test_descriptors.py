@@ -61,9 +61,9 @@ def test_changes_by_a_model_leave_no_file_open(server_process: Server, tmp_path:
     """Nor would DSPy's trace of what they ask, which holds on to the workspace."""
     server_process.reset()
     place = Place(tmp_path / "ws", server_process)
-    source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(12)])
+    source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(6)])
     worked(place, partial(index_run, [source], IndexOptions()))
-    for number in range(6):
+    for number in range(3):
         worked(place, partial(edit, partial(change, "Ana Korb", None, None, f"Noted {number}.")))
         worked(place, partial(forget, [f"d{number}"]))
     gc.collect()

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import numpy as np
-import openai
 import pytest
 
 from tests.server.client import Server
@@ -13,8 +12,10 @@ from tests.service.conftest import QUESTION, Start, keys_of
 
 def client_for(start: Start, **service: object) -> Any:
     """OpenAI's own client; untyped, since what we add to its records is not in its types."""
+    from openai import OpenAI
+
     (key,), rows = keys_of("ask")
-    return openai.OpenAI(base_url=f"{start(keys=rows, **service).base_url}/v1", api_key=key, max_retries=0)
+    return OpenAI(base_url=f"{start(keys=rows, **service).base_url}/v1", api_key=key, max_retries=0)
 
 
 def test_a_chat_is_answered_with_footnotes(start: Start) -> None:
@@ -64,6 +65,8 @@ def test_a_draft_comes_as_reasoning(scripted: Server, start: Start) -> None:
 
 
 def test_errors_are_those_that_the_client_knows(start: Start) -> None:
+    import openai
+
     client = client_for(start)
     with pytest.raises(openai.NotFoundError, match="no model 'gpt-4'"):
         client.chat.completions.create(model="gpt-4", messages=[{"role": "user", "content": QUESTION}])

@@ -213,7 +213,7 @@ def guarded(upstream: str, header: str, value: str) -> Iterator[str]:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             if self.headers.get(header) == value:
                 sent = {"content-type": self.headers.get("content-type") or "application/json"}
-                answer = httpx.request(self.command, upstream + self.path, content=body, headers=sent, timeout=60)
+                answer = onward.request(self.command, self.path, content=body, headers=sent)
                 status, content = answer.status_code, answer.content
             else:
                 status, content = 401, b"{}"
@@ -228,13 +228,13 @@ def guarded(upstream: str, header: str, value: str) -> Iterator[str]:
         def log_request(self, code: object = "-", size: object = "-") -> None:
             """Nobody reads it."""
 
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Gate)
-    threading.Thread(target=proxy.serve_forever, daemon=True).start()
-    try:
+    with (
+        httpx.Client(base_url=upstream, timeout=60, trust_env=False) as onward,
+        ThreadingHTTPServer(("127.0.0.1", 0), Gate) as proxy,
+    ):
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{proxy.server_port}"
-    finally:
         proxy.shutdown()
-        proxy.server_close()
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ BIN = Path(sys.executable).parent
 POOL = "trellis"
 # Each second, not each tenth, whoever does runs looks for new ones.
 SOON = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
+HTTP = httpx.Client(timeout=PATIENCE, trust_env=False)
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
@@ -62,19 +63,19 @@ class Api:
     def post(self, path: str, body: object) -> httpx.Response:
         """As Prefect's own clients do, again where the server is busy (503: its database is locked)."""
         for pause in (0.5, 1, 2, 4):
-            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=PATIENCE, trust_env=False)
+            answer = HTTP.post(f"{self.url}/{path}", json=body)
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                 return answer
             time.sleep(pause)
         return answer
 
     def get(self, path: str) -> Any:
-        return httpx.get(f"{self.url}/{path}", timeout=PATIENCE, trust_env=False).raise_for_status().json()
+        return HTTP.get(f"{self.url}/{path}").raise_for_status().json()
 
     def answers(self) -> bool:
         """Whether the server is there."""
         try:
-            return httpx.get(f"{self.url}/health", timeout=5, trust_env=False).status_code == 200
+            return HTTP.get(f"{self.url}/health", timeout=5).status_code == 200
         except httpx.HTTPError:
             return False
 

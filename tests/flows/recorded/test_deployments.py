@@ -23,7 +23,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.__main__ import main
 from flows.orchestration.zombie_automation import NAME, automation, end_silent_runs
 from storage.answer_records import Answer
-from tests.flows.conftest import KEY
+from tests.flows.conftest import KEY, Command
 from tests.flows.recorded.conftest import BIN, ROOT, Api, free_port, process, worker
 from tests.patience import PATIENCE, wait_for
 from tests.server.client import Server
@@ -275,21 +275,16 @@ def test_a_recorded_run_and_question_need_no_network_and_try_none(documents: Pat
 
 
 def test_each_call_takes_a_slot_of_the_named_limit(
-    api: Api, documents: Path, tmp_path: Path, model_server: Server
+    api: Api, documents: Path, fresh: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = api.environment(TRELLIS_PREFECT_LIMIT="calls")
-
-    def indexed() -> subprocess.CompletedProcess[str]:
-        command = [str(BIN / "trellis"), "index", str(documents), "--workspace", str(tmp_path / "ws")]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
-
-    refused = indexed()
-    assert refused.returncode == 1, refused.stderr
-    assert "prefect gcl create calls" in refused.stderr
+    monkeypatch.setenv("TRELLIS_PREFECT_LIMIT", "calls")
+    refused = fresh("index", str(documents))
+    assert refused.code == 1, refused.err
+    assert "prefect gcl create calls" in refused.err
     made = {"name": "calls", "limit": 1000, "slot_decay_per_second": 0.0001}
     api.post("v2/concurrency_limits/", made).raise_for_status()
-    done = indexed()
-    assert done.returncode == 0, done.stderr
+    done = fresh("index", str(documents))
+    assert done.code == 0, done.err
     calls = sum(row["calls"] for row in model_server.stats()["steps"].values())
     assert calls > 0
     assert api.get("v2/concurrency_limits/calls")["active_slots"] == calls
