@@ -26,7 +26,7 @@ class Bench(Command):
     """The command on a workspace of three documents, and a file of three questions on them."""
 
     def __init__(self, workspace: Path, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
-        super().__init__(copy_of(workspace, folder / "ws"), captured)
+        super().__init__(workspace, captured)
         self.folder = folder
         self.questions = write_rows(folder / "questions.jsonl", QUESTIONS)
         self.at = partial(Command, captured=captured)
@@ -55,4 +55,11 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bench(three: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
-    return Bench(three, tmp_path, capsys)
+    return Bench(copy_of(three, tmp_path / "ws"), tmp_path, capsys)
+
+
+@pytest.fixture
+def sourced(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The same, made of `rows.jsonl` in its folder, for a test that indexes again."""
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
+    return Bench(indexed(tmp_path, ROWS), tmp_path, capsys)

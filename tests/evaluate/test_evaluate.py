@@ -179,7 +179,7 @@ def test_what_an_earlier_version_stored_is_read(bench: Bench) -> None:
 
 
 def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
-    bench: Bench, scripted: Server, monkeypatch: pytest.MonkeyPatch
+    sourced: Bench, scripted: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = f"base_url={scripted.base_url}"
     system = f"mode=naive,name=served,reranker=m,reranker_{served},reranker_passages=3"
@@ -188,9 +188,9 @@ def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
     rows = [
         {**row, "id": f"{row['id']}-{n}", "question": f"{row['question']} {n}"} for n in range(5) for row in QUESTIONS
     ]
-    write_rows(bench.questions, rows)
-    long = write_rows(bench.folder / "long.jsonl", [{"id": row["id"], "answer": "Reyd, for years."} for row in rows])
-    assert bench("index", str(bench.folder / "rows.jsonl"), "--full", "--json").code == 0
+    write_rows(sourced.questions, rows)
+    long = write_rows(sourced.folder / "long.jsonl", [{"id": row["id"], "answer": "Reyd, for years."} for row in rows])
+    assert sourced("index", str(sourced.folder / "rows.jsonl"), "--full", "--json").code == 0
     scripted.reset()
     systems, more = (
         (system, f"answers={long},name=long"),
@@ -200,14 +200,14 @@ def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
     def asked() -> dict[str, int]:
         return {name: int(step["calls"]) for name, step in scripted.stats()["steps"].items()}
 
-    plan = bench.evaluate(*systems, more=[*more, "--dry-run"]).json
+    plan = sourced.evaluate(*systems, more=[*more, "--dry-run"]).json
     assert asked() == {"answer": 5, "embeddings": 5, "rerank": 5, "judge": 20, "grade": 10}
-    assert json.loads(bench("evaluate", "--list", "--json").out) == []
+    assert json.loads(sourced("evaluate", "--list", "--json").out) == []
     assert [(row["questions"], row["calls"]) for row in plan["systems"]] == [(10, 30), (10, 0)]
     assert (plan["judging"]["calls"], plan["calls"]) == (60, 90)
     assert plan["most"]["calls"] == 90, "each question took as many"
     before = scripted.stats()["prompt_tokens"]
-    bench.evaluate(*systems, more=more)
+    sourced.evaluate(*systems, more=more)
     assert asked() == {"answer": 15, "embeddings": 15, "rerank": 15, "judge": 60, "grade": 30}
     assert scripted.stats()["prompt_tokens"] - before == pytest.approx(plan["input_tokens"], rel=0.1)
 
@@ -416,33 +416,33 @@ def change_a_document(bench: Bench) -> Path:
     return write_rows(bench.folder / "rows.jsonl", rows)
 
 
-def test_a_changed_answer_is_shown_after_the_publication(bench: Bench) -> None:
-    bench("watch", "add", QUESTION)
-    bench("watch", "add", "Where was Tomas Reyd born?")
-    ran = bench("index", str(change_a_document(bench)), "--json")
+def test_a_changed_answer_is_shown_after_the_publication(sourced: Bench) -> None:
+    sourced("watch", "add", QUESTION)
+    sourced("watch", "add", "Where was Tomas Reyd born?")
+    ran = sourced("index", str(change_a_document(sourced)), "--json")
     (change,) = ran.json["changed_answers"]
     assert (change["question"], change["before"], change["generation"]) == (QUESTION, 1, 2)
     assert any(line.startswith("- ") and "Mira Sand" in line for line in change["diff"])
     assert any(line.startswith("+ ") and "Olle Brandt" in line for line in change["diff"])
-    shown = bench("watch").out
+    shown = sourced("watch").out
     assert "Olle Brandt" in shown
-    assert json.loads(bench("watch", "run", "--json").out) == [], "nothing was published since"
+    assert json.loads(sourced("watch", "run", "--json").out) == [], "nothing was published since"
 
 
-def test_a_watched_question_that_fails_does_not_fail_the_run(bench: Bench) -> None:
-    bench("watch", "add", QUESTION, "--mode", "hyde")  # which needs a model
-    ran = bench("index", str(change_a_document(bench)), "--json")
+def test_a_watched_question_that_fails_does_not_fail_the_run(sourced: Bench) -> None:
+    sourced("watch", "add", QUESTION, "--mode", "hyde")  # which needs a model
+    ran = sourced("index", str(change_a_document(sourced)), "--json")
     assert (ran.code, ran.json["published"]) == (0, True)
     assert ran.json["changed_answers"][0]["error"]
 
 
-def test_questions_are_removed_and_nothing_is_asked_without_any(bench: Bench) -> None:
-    name = bench("watch", "add", QUESTION, "--json").json["id"]
-    assert bench("watch", "remove", name).code == 0
-    assert bench("watch", "remove", name).code == 2
-    assert json.loads(bench("watch", "--json").out) == []
-    assert bench("watch", "nonsense").code == 2
-    assert bench("index", str(change_a_document(bench)), "--json").json["changed_answers"] == []
+def test_questions_are_removed_and_nothing_is_asked_without_any(sourced: Bench) -> None:
+    name = sourced("watch", "add", QUESTION, "--json").json["id"]
+    assert sourced("watch", "remove", name).code == 0
+    assert sourced("watch", "remove", name).code == 2
+    assert json.loads(sourced("watch", "--json").out) == []
+    assert sourced("watch", "nonsense").code == 2
+    assert sourced("index", str(change_a_document(sourced)), "--json").json["changed_answers"] == []
 
 
 VALUES = values_of(
