@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "patient" not in config.getoption("-m"):
         for item in items:
             if item.get_closest_marker("patient"):
-                item.add_marker(pytest.mark.skip(reason="not shown by this run, takes minutes: make patient"))
+                item.add_marker(pytest.mark.skip(reason="not shown by this run: make patient"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,6 +16,7 @@ from flows.session import Sessions
 from tests.copying import copy_of
 from tests.faults.disk import flip, full, read_only, truncate
 from tests.flows.conftest import Command, indexed_by_command
+from tests.patience import quick_are
 
 QUESTION = "Who designed Orla Bridge?"
 READERS = {
@@ -155,7 +156,7 @@ BESIDE = {"garbled": garble, "cut": truncate, "garbled behind its first page": i
 MEND = ("move the file away", "memory", "paid again")
 
 
-@pytest.mark.parametrize("damage", BESIDE)
+@pytest.mark.parametrize("damage", quick_are(("garbled behind its first page", "a folder"), BESIDE))
 def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     opened: Command, source: Path, tmp_path: Path, damage: str
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,18 @@ PASSING: list[tuple[Rule, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "extra"), PASSING, ids=[named(rule) for rule, _ in PASSING])
+AT_ONCE = ("rate_limit", "server_error", "cut", "hang", "malformed", "refusal", "thinking")
+
+
+def as_cases(rules: list[tuple[Rule, Any]]) -> list[Any]:
+    """The rules as parameters; the kinds that are like another's wait for `make patient`."""
+    return [
+        pytest.param(rule, more, id=named(rule), marks=() if rule["kind"] in AT_ONCE else pytest.mark.patient)
+        for rule, more in rules
+    ]
+
+
+@pytest.mark.parametrize(("rule", "extra"), as_cases(PASSING))
 async def test_what_passes_leaves_no_trace(
     rule: Rule, extra: int, undisturbed: tuple[Export, int], place: Place, source: Path
 ) -> None:
@@ -125,7 +137,7 @@ REFUSING: list[tuple[Rule, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "remedy"), REFUSING, ids=[named(rule) for rule, _ in REFUSING])
+@pytest.mark.parametrize(("rule", "remedy"), as_cases(REFUSING))
 async def test_one_passage_that_never_succeeds_is_a_dead_letter(
     rule: Rule, remedy: str, place: Place, source: Path
 ) -> None:

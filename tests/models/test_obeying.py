@@ -2,8 +2,9 @@
 what is answered, nor what is cited, nor what is fetched, and tells no key."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,15 @@ ROW: Mapping[str, Mapping[str, object]] = {
 }
 STEP = {"answer of a model": "extract", "report": "report", "memory": "answer"}
 UNREAD = {"metadata", "memory"}  # which no model is shown here
+
+
+def in_every_way(channels: Iterable[str]) -> list[Any]:
+    """Each of the channels with each way to obey; at once one way each, by turns."""
+    return [
+        pytest.param(channel, way, marks=() if at % 3 == turn else pytest.mark.patient)
+        for at, channel in enumerate(channels)
+        for turn, way in enumerate(("says_too", "says_only", "writes"))
+    ]
 
 
 def said(server: Server) -> str:
@@ -80,8 +90,7 @@ async def check(place: Place, questions: tuple[str, ...], mode: str, order: str,
     return [user for request in server.requests() if order in (user := messages(request)[-1][1])]
 
 
-@pytest.mark.parametrize("obeying", ["says_too", "says_only", "writes"])
-@pytest.mark.parametrize("channel", [*ROW, *STEP])
+@pytest.mark.parametrize(("channel", "obeying"), in_every_way([*ROW, *STEP]))
 async def test_an_order_changes_no_form_citation_tool_or_secret(channel: str, obeying: str, place: Place) -> None:
     server, place = place.server, Place(place.workspace, place.server, {"lm_api_key": KEY, "theta": 1})
     orders = [{"kind": "says_too", "step": STEP[channel], "says": f"{ORDER}."}] if channel in STEP else []
@@ -125,8 +134,7 @@ TRICKS: Mapping[str, tuple[Mapping[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("obeying", ["says_too", "says_only", "writes"])
-@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize(("trick", "obeying"), in_every_way(TRICKS))
 async def test_a_trick_changes_no_form_citation_tool_or_secret(
     trick: str, obeying: str, place: Place, tmp_path: Path
 ) -> None:
