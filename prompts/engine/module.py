@@ -19,6 +19,7 @@ from prompts.engine.output_formats import conversation, rendered, shape_of, text
 from prompts.engine.prompt_guard import restore
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show, TextField, Withdrawn
+from prompts.text.words import is_han
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
@@ -126,14 +127,22 @@ class StepModule(dspy.Predict):
     def messages(
         self, inputs: Mapping[str, object], demos: Sequence[Mapping[str, object]] | None = None
     ) -> tuple[Message, ...]:
-        """What the model reads for these inputs; `demos` take the place of the step's own."""
-        return conversation(
-            self.step, self.signature, self.of.output_format, demos or self.demos, inputs, self._examples
-        )
+        """What the model reads for these inputs, with the examples in their script; `demos` take the place of the
+        step's own."""
+        examples = self._examples[is_han("\n".join(texts(dict(inputs))))]
+        return conversation(self.step, self.signature, self.of.output_format, demos or self.demos, inputs, examples)
 
     @cached_property
-    def _examples(self) -> str:
-        return rendered(self.signature, self.of.output_format, self.of.fitting_examples)
+    def _examples(self) -> Mapping[bool, str]:
+        """What inputs in Chinese and in other languages are shown: the examples in their script, or else all."""
+        examples = self.of.fitting_examples
+        given = self.signature.input_fields.keys()
+        in_han = [is_han("\n".join(texts([example.get(name) for name in given]))) for example in examples]
+        shown = {
+            han: [example for example, own in zip(examples, in_han, strict=True) if own == han] or examples
+            for han in (False, True)
+        }
+        return {han: rendered(self.signature, self.of.output_format, those) for han, those in shown.items()}
 
     @cached_property
     def _example_sentences(self) -> frozenset[str]:
@@ -142,9 +151,11 @@ class StepModule(dspy.Predict):
 
     @property
     def prompt(self) -> tuple[Message, ...]:
-        """All that the model reads; inputs that differ from call to call stand as their names in angle brackets."""
+        """All that the model reads, with the examples of every script; inputs that differ from call to call stand as
+        their names in angle brackets."""
         inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.of.fixed
-        return self.messages(inputs)
+        examples = rendered(self.signature, self.of.output_format, self.of.fitting_examples)
+        return conversation(self.step, self.signature, self.of.output_format, self.demos, inputs, examples)
 
     @property
     def prompt_hash(self) -> str:

@@ -287,10 +287,10 @@ class RecordsFormat(JsonFormat):
         ]
         remarks = [f"- {letter} {name}: {field.description}" for letter, name, field in columns if field.description]
         several = any(_is_several(field) for _, _, field in columns)
-        rule = " Within a field, several values stand apart by a semicolon." if several else ""
+        rule = ", several values in a field by a semicolon" if several else ""
         return (
-            "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, nothing else."
-            f"{rule} After the last record write a line {END}. The records:\n" + "\n".join([*lines, END, *remarks])
+            f"Answer with one record a line and nothing else, its fields apart by one tab{rule}; after the last record "
+            f"a line {END}:\n" + "\n".join([*lines, END, *remarks])
         )
 
     def schema(self, signature: "type[dspy.Signature]") -> Schema | None:
