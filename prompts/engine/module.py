@@ -15,7 +15,7 @@ from prompts.engine.bridge import run_sync
 from prompts.engine.calls import Call, Message, NotAsAsked, rough_tokens
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.models import priority
-from prompts.engine.output_formats import conversation, rendered, shape_of, texts
+from prompts.engine.output_formats import conversation, rendered, shape_of, system_message, texts
 from prompts.engine.prompt_guard import restore
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show, TextField, Withdrawn
@@ -127,22 +127,22 @@ class StepModule(dspy.Predict):
     def messages(
         self, inputs: Mapping[str, object], demos: Sequence[Mapping[str, object]] | None = None
     ) -> tuple[Message, ...]:
-        """What the model reads for these inputs, with the examples in their script; `demos` take the place of the
-        step's own."""
-        examples = self._examples[is_han("\n".join(texts(dict(inputs))))]
-        return conversation(self.step, self.signature, self.of.output_format, demos or self.demos, inputs, examples)
+        """What the model reads for these inputs; `demos` take the place of the step's own."""
+        return conversation(
+            self.step, self.signature, self.of.output_format, demos or self.demos, inputs, self._examples
+        )
 
     @cached_property
-    def _examples(self) -> Mapping[bool, str]:
-        """What inputs in Chinese and in other languages are shown: the examples in their script, or else all."""
-        examples = self.of.fitting_examples
-        given = self.signature.input_fields.keys()
-        in_han = [is_han("\n".join(texts([example.get(name) for name in given]))) for example in examples]
-        shown = {
-            han: [example for example, own in zip(examples, in_han, strict=True) if own == han] or examples
-            for han in (False, True)
-        }
-        return {han: rendered(self.signature, self.of.output_format, those) for han, those in shown.items()}
+    def _examples(self) -> tuple[str, str]:
+        """What inputs in other languages and those in Chinese are shown: the examples in their script, or else all."""
+        by_script: dict[bool, list[Mapping[str, object]]] = {False: [], True: []}
+        for example in self.of.fitting_examples:
+            given = [example.get(name) for name in self.signature.input_fields]
+            by_script[is_han("\n".join(texts(given)))].append(example)
+        return self._rendered(by_script[False]), self._rendered(by_script[True])
+
+    def _rendered(self, examples: Sequence[Mapping[str, object]]) -> str:
+        return rendered(self.signature, self.of.output_format, examples or self.of.fitting_examples)
 
     @cached_property
     def _example_sentences(self) -> frozenset[str]:
@@ -154,8 +154,9 @@ class StepModule(dspy.Predict):
         """All that the model reads, with the examples of every script; inputs that differ from call to call stand as
         their names in angle brackets."""
         inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.of.fixed
-        examples = rendered(self.signature, self.of.output_format, self.of.fitting_examples)
-        return conversation(self.step, self.signature, self.of.output_format, self.demos, inputs, examples)
+        _, *turns = self.messages(inputs)
+        examples = self._rendered([]) if len(turns) == 1 else ""
+        return system_message(self.step, self.signature, self.of.output_format, examples), *turns
 
     @property
     def prompt_hash(self) -> str:
