@@ -15,8 +15,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 TEST_BUDGET := 480
-# Types are checked and tests run in so many processes; each file in one of them, those that take longest first and
-# those that import the same slow package together (tests/conftest.py).
+# Each file of tests is done by one of so many processes, those that take longest first, and
+# those that share a server or a slow import one after another (tests/conftest.py).
 TEST_PROCESSES ?= 2
 DATA ?=
 
@@ -59,7 +59,7 @@ demo: $(READY) ## index the sample corpus and ask it questions, without a model 
 check: $(READY) ## style, types and layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --num-workers $(TEST_PROCESSES)
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 # Checks run beside the tests, which often wait (for servers, browsers, the end of what they killed); told at the end.
