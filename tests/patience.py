@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 PATIENCE = 1_200.0  # seconds
-PAUSE = 0.1
+PAUSE, SHARE = 0.1, 0.05  # seconds between two looks, and of a long wait this share of it: looking costs, too
 
 
 def quick_are(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
@@ -21,11 +21,11 @@ def quick_are(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
 
 def wait_for(holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """The first true value of `holds`."""
-    until = time.monotonic() + seconds
+    began = time.monotonic()
     while not (found := holds()):
-        if time.monotonic() > until:
+        if (waited := time.monotonic() - began) > seconds:
             pytest.fail(f"not within {seconds:.0f} s: {what}")
-        time.sleep(PAUSE)
+        time.sleep(max(PAUSE, SHARE * waited))
     return found
 
 
