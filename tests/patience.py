@@ -1,9 +1,8 @@
 """How long a test waits for what must happen: long, since none may depend on how fast or busy the machine is; and what
 `make test` leaves to `make patient`."""
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -26,12 +25,4 @@ def wait_for(holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> 
         if (waited := time.monotonic() - began) > seconds:
             pytest.fail(f"not within {seconds:.0f} s: {what}")
         time.sleep(max(PAUSE, SHARE * waited))
-    return found
-
-
-async def waited_for(holds: Callable[[], Awaitable[Any]], what: str, seconds: float = PATIENCE) -> Any:
-    """The same, while the loop does other work."""
-    async with asyncio.timeout(seconds):
-        while not (found := await holds()):  # noqa: ASYNC110 -- it happens elsewhere
-            await asyncio.sleep(PAUSE)
     return found

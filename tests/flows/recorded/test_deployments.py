@@ -164,7 +164,7 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
         assert KEY not in api.post("deployments/filter", {}).text
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
         with httpx.Client(base_url=told["service"], timeout=PATIENCE, trust_env=False) as client:
-            the_service_starts_follows_and_cancels_runs(client, api, model_server)
+            the_service_starts_follows_and_cancels_runs(client, api, model_server, tmp_path / "ws")
         asked = subprocess.run(
             [str(BIN / "prefect"), "deployment", "run", "query/ask", "--param", f"question={QUESTION}", "--watch"],
             env=api.environment(), capture_output=True, text=True, check=False, timeout=PATIENCE,
@@ -184,7 +184,7 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
     assert "All deployments have been paused" in log.read_text()
 
 
-def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, model: Server) -> None:
+def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, model: Server, ws: Path) -> None:
     """Its index runs are runs of Prefect's."""
 
     def run(**wanted: object) -> Any:
@@ -196,9 +196,12 @@ def the_service_starts_follows_and_cancels_runs(client: httpx.Client, api: Api, 
     model.misbehave({"kind": "hang", "step": "extract", "seconds": 600})  # the run cannot end by itself
     long = run()
     assert (long["state"], long["url"].startswith(api.ui)) == ("waiting", True)
-    wait_for(lambda: now(long)["step"], "its first step")
+    wait_for(lambda: model.calls() and now(long)["step"], "the middle of its extraction")
     assert client.delete(f"/api/v1/index-runs/{long['id']}").json()["state"] == "cancelled"
     assert api.finished(long["id"])["state"]["type"] == "CANCELLED"
+    log = {"logs": {"flow_run_id": {"any_": [long["id"]]}}}
+    wait_for(lambda: "was cancelled. Nothing is published" in api.post("logs/filter", log).text, "what its page says")
+    assert list((ws / "staging").iterdir()) == []
     model.misbehave()
     short = run()
     done = wait_for(lambda: now(short)["report"], "the next run's report")
