@@ -20,7 +20,7 @@ from storage.errors import SettingsError, StorageError
 from storage.vector_stores import open_vector_store
 from storage.vectors import ServerAddress
 from storage.workspace import Workspace
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for
 from tests.server.dripping import BODY, HEAD, PROVISIONAL, dripping
 from tests.storage.samples import publish, put, same_ranking, served_by, vector
 
@@ -229,7 +229,7 @@ def guarded(upstream: str, header: str, value: str) -> Iterator[str]:
             """Nobody reads it."""
 
     with (
-        httpx.Client(base_url=upstream, timeout=60, trust_env=False) as onward,
+        httpx.Client(base_url=upstream, timeout=PATIENCE, trust_env=False) as onward,
         ThreadingHTTPServer(("127.0.0.1", 0), Gate) as proxy,
     ):
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
