@@ -177,7 +177,7 @@ async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and
 ) -> None:
     long = " ".join([*["It rained in Velin Town that day."] * 60, "Ana Korb met Tomas Reyd there."])
     source = write_rows(tmp_path / "docs.jsonl", [*ROWS, {"id": "long", "title": "Rain", "text": long}])
-    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 1450})
+    place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 1200})
     report = await place.index(source)
     (letter,) = place.dead_letters()
     assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
