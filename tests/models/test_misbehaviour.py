@@ -175,10 +175,10 @@ async def test_a_passage_that_another_model_fails_on_is_tried_again(place: Place
 async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and_no_thin_graph(
     place: Place, tmp_path: Path
 ) -> None:
-    long = " ".join([*["It rained in Velin Town that day."] * 60, "Ana Korb met Tomas Reyd there."])
+    long = " ".join([*["It rained in Velin Town that day."] * 160, "Ana Korb met Tomas Reyd there."])
     source = write_rows(tmp_path / "docs.jsonl", [*ROWS, {"id": "long", "title": "Rain", "text": long}])
     place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 1200})
-    report = await place.index(source)
+    report = await place.index(source, chunk_tokens=2000)
     (letter,) = place.dead_letters()
     assert (letter.step, report.dead_letters, report.published) == ("extract", 1, True)
     assert "read only" in letter.error
