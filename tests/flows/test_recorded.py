@@ -357,7 +357,7 @@ async def leaky() -> None:
 
 @flow(name="leaky")
 async def leaky_flow() -> None:
-    begin(load_settings())
+    await begin(load_settings())
     for layer in ("flows", "prompts", "storage"):
         logging.getLogger(f"{layer}.leaky").info("%s says %s", layer, SECRET)
     await put("leaky", f"the key is {SECRET}", SECRET)
