@@ -137,9 +137,7 @@ async def _relations(
     asked: list[tuple[Relation, StatedRelation]] = []
     for relation in graph.relations:
         statements = graph.statements.get(relation.id, ())
-        stated = StatedRelation(
-            names[relation.source], relation.predicate, names[relation.target], statements
-        )
+        stated = StatedRelation(names[relation.source], relation.predicate, names[relation.target], statements)
         earlier = known.get(relation.id)
         if len(statements) < 2:
             continue

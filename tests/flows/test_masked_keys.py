@@ -219,7 +219,8 @@ def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
     gold = [{"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]} for question in asked]
     questions, place = write_rows(tmp_path / "gold.jsonl", gold), str(fresh.workspace)
     tell(leaky, {"kind": "says_too"})
-    said = [index(str(source), workspace=place, return_state=True), query(QUESTION, workspace=place, return_state=True)]
+    said: list[object] = [index(str(source), workspace=place, return_state=True)]
+    said += [query(QUESTION, workspace=place, return_state=True)]
     page = tmp_path / "page.html"
     said += [evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True)]
     leaky.misbehave({"kind": "writes", "step": "answer", "says": written(SAYS)}, {"kind": "says_too", "says": SAYS})

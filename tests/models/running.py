@@ -47,7 +47,10 @@ class Place:
         opened = open_runtime(load_settings({**base, **self.settings, **settings}, {}))
         chosen = opened.settings
         models = Models(
-            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.database.model_answers,
+            chosen.model_choices(),
+            Meter(),
+            chosen.call_settings(),
+            opened.workspace.database.model_answers,
             self.clock,
         )
         return replace(opened, models=models, embedder=opened.embedder.metered(models.meter))
