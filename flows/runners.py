@@ -317,9 +317,9 @@ PATIENCE = 30.0  # seconds for a cluster to answer
 
 class DaskChannel:
     """A client of a cluster. What it started ends with it; a cluster that was joined finishes the batches that it has
-    begun, and no others."""
+    begun, and no others. One that has no worker for so many seconds of `silence`, or is gone, ends the run."""
 
-    def __init__(self, address: str | None, workers: int) -> None:
+    def __init__(self, address: str | None, workers: int, silence: int = SILENCE) -> None:
         """Join the cluster at the address, or start so many workers on this machine. Blocks for some seconds."""
         try:
             import dask
@@ -346,17 +346,36 @@ class DaskChannel:
         joined = self._client.scheduler_info(n_workers=-1)["workers"].values()
         self.workers, self.machines = len(joined), len({worker["host"] for worker in joined})
         self._pool: Any = self._client.get_executor(pure=False, retries=RETRIES)
+        self._silence = silence
+        self._seen = time.monotonic()  # when the cluster last had a worker
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     async def run(self, job: Job) -> Outcome:
         from distributed import KilledWorker
 
+        future = asyncio.wrap_future(self._pool.submit(run_job, job))
         try:
-            outcome: Outcome = await asyncio.wrap_future(self._pool.submit(run_job, job))
+            while not (await asyncio.wait([future], timeout=1.0))[0]:
+                if time.monotonic() - self._seen > self._silence:
+                    raise RunnerFailed("dask", f"the cluster has had no worker for {self._silence} s")
+            if future.cancelled():
+                raise RunnerFailed("dask", "the cluster has gone")
+            outcome: Outcome = future.result()
         except KilledWorker as error:
             raise RunnerFailed("dask", "workers died again and again over one batch") from error
+        finally:
+            future.cancel()
         return outcome
 
+    def _watch(self) -> None:
+        while not self._closed.wait(1.0):
+            with suppress(Exception):  # who does not answer has no worker either
+                if self._client.scheduler_info(n_workers=0)["n_workers"]:
+                    self._seen = time.monotonic()
+
     def close(self) -> None:
+        self._closed.set()
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()

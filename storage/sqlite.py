@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -165,10 +165,11 @@ class SqliteFile:
             logger.warning("%s %s %s", fault.message, self._schema.without, fault.remedy)
 
 
-def erase_rows(path: Path, tables: Sequence[str], holds: Callable[[str], bool]) -> int:
-    """Removes from a file of another program the rows with a text of which this is true; how many of these tables.
+def erase_rows(path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[str, Value]], bool]) -> int:
+    """Removes from a file of another program the rows of which this is true, told the table and the row; how many.
 
-    What refers to them goes as the file's own rules say, and nothing of them is left in its bytes (`compact`).
+    It is asked about each row, table by table. What refers to those that go goes as the file's own rules say, and
+    nothing of them is left in its bytes (`compact`).
     """
     remedy, removed = "Run the same command again when no run is recorded.", 0
     with (
@@ -178,11 +179,14 @@ def erase_rows(path: Path, tables: Sequence[str], holds: Callable[[str], bool]) 
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("BEGIN IMMEDIATE")
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        going = {}
         for table in (name for name in tables if name in there):
             rows = connection.execute(f'SELECT rowid, * FROM "{table}"')
-            values = [(row[0],) for row in rows if any(isinstance(text, str) and holds(text) for text in row)]
-            connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', values)
-            removed += len(values)
+            columns = [column[0] for column in rows.description[1:]]
+            going[table] = [(row[0],) for row in rows if goes(table, dict(zip(columns, row[1:], strict=True)))]
+        for table, numbers in going.items():
+            connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', numbers)
+            removed += len(numbers)
         connection.commit()
         if removed:
             _compact(connection, path)

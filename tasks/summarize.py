@@ -132,14 +132,12 @@ async def _relations(
     """Descriptions by relation, of those with several statements; offline they keep the one that they have."""
     if relater is None or relater.is_offline:
         return {}
-    names = {entity.id: entity.name for entity in graph.entities}
+    names = {**graph.names, **{entity.id: entity.name for entity in graph.entities}}
     texts: dict[str, KnownDescription] = {}
     asked: list[tuple[Relation, StatedRelation]] = []
     for relation in graph.relations:
         statements = graph.statements.get(relation.id, ())
-        stated = StatedRelation(
-            names.get(relation.source, ""), relation.predicate, names.get(relation.target, ""), statements
-        )
+        stated = StatedRelation(names[relation.source], relation.predicate, names[relation.target], statements)
         earlier = known.get(relation.id)
         if len(statements) < 2:
             continue

@@ -8,10 +8,8 @@ import fnmatch
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 
-from prompts.text.tokens import rarity
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Record, Skipped, by_key
@@ -25,8 +23,6 @@ _WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7a
 _CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _ESCAPE = re.compile(r"\\[nrtbf\"/\\]")
 _RUN = 5  # words in a row that no other document has
-_IN_RECORDS = {"prefect", "trellis", "workspace", "localhost"}
-_TELLING = 2.0  # bits, from which on a word is no everyday one ("dog" has fewer, "bridge" more)
 
 _Run = tuple[str, ...]
 
@@ -218,23 +214,8 @@ class Traces:
 
     def found_in(self, text: str) -> bool:
         """Whether a text, also one inside JSON, holds any of them."""
-        words = _words_inside(text)
+        words = _words(_ESCAPE.sub(" ", _CODE.sub(lambda code: chr(int(code[1], 16)), text)))
         return not self.words.isdisjoint(words) or not self.runs.isdisjoint(_runs(words))
-
-    def found_among_others(self, text: str) -> bool:
-        """The same in a text that may have nothing to do with the workspace: there an everyday word tells nothing."""
-        words = _words_inside(text)
-        return not self.telling.isdisjoint(words) or not self.runs.isdisjoint(_runs(words))
-
-    @cached_property
-    def telling(self) -> set[str]:
-        """The words that are no everyday ones, nor in every record of a run; of Chinese only runs of signs tell."""
-        return {word for word in self.words - _IN_RECORDS if len(word) > 1 and rarity(word) >= _TELLING}
-
-
-def _words_inside(text: str) -> list[str]:
-    """Of a text, also one inside JSON."""
-    return _words(_ESCAPE.sub(" ", _CODE.sub(lambda code: chr(int(code[1], 16)), text)))
 
 
 def _words(text: str) -> list[str]:

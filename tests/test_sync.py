@@ -187,13 +187,10 @@ def test_rows_that_are_called_by_their_line_are_known_by_their_text() -> None:
     assert [skipped.reason for skipped in after.skipped] == ["forgotten: f#3"]
 
 
-def test_in_what_is_not_the_workspaces_own_everyday_words_tell_nothing() -> None:
-    traces = Traces(
-        ["T", "The dog of Ilse Marrand met a cat by the old water mill, says the workspace of Prefect.", "的人"],
-        ["Nobody was here."],
-    )
-    for text in ("The flow of a run has ended: a dog", "t", "人的", "prefect.flow-run"):
+def test_what_tells_of_a_document_is_what_no_other_has() -> None:
+    own = ["The dog of Ilse Marrand met a cat by the old water mill.", "的人"]
+    traces = Traces(own, ["A cat was by the old mill; of it met."])
+    for text in ("a dog", "Who was Marrand?", r'{"said": "met\na cat by the"}', r'"\u4eba"'):
         assert traces.found_in(text)
-        assert not traces.found_among_others(text)
-    for text in ("Who was Marrand?", "they met a cat by the river", r'{"said": "met\na cat by the"}'):
-        assert traces.found_among_others(text)
+    for text in ("the old cat", "met by the mill", ""):
+        assert not traces.found_in(text)

@@ -67,7 +67,10 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     touched, settings, stored = graph.touched, runtime.settings, staging.graph
     anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
-    described = await summarize(graph, runtime.summarize, runtime.relate, known, settings.policy().limits.summary)
+    ends = {end for relation in graph.relations for end in (relation.source, relation.target)}
+    names = {entity.id: entity.name for entity in stored.entities(ends - {entity.id for entity in graph.entities})}
+    limit = settings.policy().limits.summary
+    described = await summarize(replace(graph, names=names), runtime.summarize, runtime.relate, known, limit)
     replace_letters(staging, "summarize", described.dead_letters, graph.size, settings.failure_limit, touched)
     rows = described.graph
     if touched is None:

@@ -348,22 +348,20 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
 
 
 def _forget_elsewhere(documents: Sequence[str], traces: Traces, runtime: Runtime) -> tuple[int, int]:
-    """Remove what evaluations, watched questions and feedback hold of the documents, and what Prefect holds.
+    """Remove what evaluations, watched questions and feedback hold of the documents, and what Prefect does of
+    runs on this workspace.
 
     How many answers that were, and how many records of Prefect's.
     """
     names = [json.dumps(name, ensure_ascii=False) for name in documents]
 
     def holds(text: str) -> bool:
-        return any(name in text for name in names) or traces.found_in(text)
-
-    def others_hold(text: str) -> bool:
-        return any(name in text for name in names) or traces.found_among_others(text)
+        return any(name in text.replace('\\"', '"') for name in names) or traces.found_in(text)
 
     database = runtime.workspace.database
     places = (database.running_answers.remove_where, database.watched.forget_where, database.feedback.forget_where)
     answers = sum(forget_in(holds) for forget_in in (*places, runtime.workspace.evaluations.forget_where))
-    return answers, forget_past_runs(others_hold)
+    return answers, forget_past_runs(runtime.workspace.root, holds)
 
 
 def let_in(documents: Sequence[str], runtime: Runtime) -> int:

@@ -93,7 +93,7 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     progress = Progress()
     try:
         settings = load_settings({"workspace": workspace})
-        begin(settings)
+        await begin(settings)
         runtime = with_budget(open_runtime(settings, progress.tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
         async with ended_by_signals(), progress:
@@ -183,7 +183,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     """
     try:
         settings = load_settings({"workspace": workspace})
-        begin(settings)
+        await begin(settings)
         options = AskOptions(
             mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents),
             where=() if where is None else (where,), retriever=FolderRetriever(pages) if pages else None,
@@ -251,7 +251,7 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form
     try:
         ending.check()
         settings = load_settings({"workspace": workspace})
-        begin(settings)
+        await begin(settings)
         runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
         async with ended_by_signals(), progress:
             plan = await plan_of(

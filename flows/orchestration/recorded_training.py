@@ -34,7 +34,7 @@ async def train(options: TrainOptions, workspace: str | None = None) -> Training
     progress = Progress()
     try:
         settings = load_settings({"workspace": workspace})
-        begin(settings)
+        await begin(settings)
         async with ended_by_signals(), progress:
             report = await train_step(options, open_runtime(settings, progress.tell))
     except (TrellisError, EngineError) as error:

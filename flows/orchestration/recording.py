@@ -26,8 +26,11 @@ os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 # Its SQLite gives up on a lock after 10 s, and says so at length.
 os.environ.setdefault("PREFECT_SERVER_DATABASE_TIMEOUT", "60")
 
+import httpx
 from prefect import Flow
+from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
+from prefect.exceptions import PrefectException
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer, prefect_json_object_decoder, prefect_json_object_encoder
@@ -36,6 +39,7 @@ from prefect.states import Completed, Failed
 from prefect.utilities.importtools import from_qualified_name, to_qualified_name
 
 from flows.orchestration.local_server import check_server
+from flows.orchestration.past_runs import WORKSPACE
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import LogMask, mask_error, mask_keys
@@ -46,6 +50,8 @@ __all__ = ["begin", "done", "failed", "flow", "flow_run"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
 
 _CERTIFICATES = "PREFECT_API_SSL_CERT_FILE"
 _NO_AUTHORITY = str(Path(__file__).with_name("no_authority.pem"))
@@ -157,10 +163,20 @@ def decoded(value: dict[str, Any]) -> Any:
 RESULTS = JSONSerializer[Any](object_encoder=f"{__name__}.encoded", object_decoder=f"{__name__}.decoded")
 
 
-def begin(settings: Settings) -> None:
-    """To be called as soon as a run knows its settings: their keys are hidden, and our loggers reach its page."""
+async def begin(settings: Settings) -> None:
+    """To be called as soon as a run knows its settings: their keys are hidden, our loggers reach its page.
+
+    A run whose parameters do not say where its workspace lies has it as a label: `forget` looks there.
+    """
     settings.keep_secrets()
     show_logs()
+    run, place = FlowRunContext.get(), str(settings.workspace.absolute())
+    if run is None or run.flow_run is None or (run.parameters or {}).get("workspace") == place:
+        return
+    try:
+        await cast(PrefectClient, run.client).update_flow_run_labels(run.flow_run.id, {WORKSPACE: place})
+    except (httpx.HTTPError, PrefectException) as error:
+        logger.warning("The run is not marked as one on %s: %s", place, error)
 
 
 @atexit.register

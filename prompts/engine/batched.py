@@ -9,7 +9,8 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -34,6 +35,7 @@ PRICE = 0.5  # of a plain call's
 _QUIET = 1.0  # seconds without a further call, after which a batch is sent
 _POLL, _SLOWEST_POLL = 5.0, 60.0  # seconds between two looks at a batch
 _DAY = 25 * 3600.0  # seconds; providers end a batch after 24 hours
+_LARGE = 10  # times as long as the reply to one call: what a whole batch is sent and read in
 _UNHEARD = 30  # looks in turn that fail, before the provider counts as unreachable
 _NO_QUEUE = (404, 405)  # the status where a server knows no batches
 _PROVIDERS = ("openai", "anthropic", "gemini", "xai")
@@ -56,12 +58,14 @@ class BatchTransport:
     """The way to a model through its provider's queue; `plain` makes the requests and reads the replies."""
 
     def __init__(
-        self, plain: LmTransport, choice: ModelChoice, where: Endpoint | None, tickets: Tickets | None, clock: Clock
-    ) -> None:
+        self, plain: LmTransport, choice: ModelChoice, where: Endpoint | None, tickets: Tickets | None, clock: Clock,
+        timeout: float,
+    ) -> None:  # fmt: skip
         self.address, self.model = plain.address, plain.model
         self._plain = plain
         self._tickets = tickets
         self._clock = clock
+        self._timeout = timeout
         prefix, _, name = choice.name.partition("/")
         self._provider = prefix if prefix in _PROVIDERS else "openai"
         self._name = where.model if where else name
@@ -116,7 +120,8 @@ class BatchTransport:
         loop = asyncio.get_running_loop()
         if loop not in self._queues:
             router = lm15.AsyncLMRouter(self._router)
-            self._queues[loop] = _Queue(router, f"{self._provider}:{self._name}", self._tickets, self._clock)
+            model = f"{self._provider}:{self._name}"
+            self._queues[loop] = _Queue(router, model, self._tickets, self._clock, self._timeout)
         return self._queues[loop]
 
     def _failure(self, error: lm15.LM15Error) -> Failure:
@@ -132,11 +137,14 @@ class BatchTransport:
 class _Queue:
     """The batches of one event loop."""
 
-    def __init__(self, router: lm15.AsyncLMRouter, model: str, tickets: Tickets | None, clock: Clock) -> None:
+    def __init__(
+        self, router: lm15.AsyncLMRouter, model: str, tickets: Tickets | None, clock: Clock, timeout: float
+    ) -> None:
         self._router = router
         self._lm = router.lm(model)
         self._tickets = tickets
         self._clock = clock
+        self._timeout = timeout
         self._waiting: list[tuple[str, lm15.Request, asyncio.Future[tuple[str, int]]]] = []
         self._gathering: asyncio.Task[None] | None = None
         # Gone with the last call that waits for it: a reply may be large.
@@ -184,7 +192,8 @@ class _Queue:
         if not sent:
             return
         try:
-            info = await self._lm.batch_submit(lm15.BatchRequest(requests=tuple(request for _, request, _ in sent)))
+            async with self._within(_LARGE * self._timeout):
+                info = await self._lm.batch_submit(lm15.BatchRequest(requests=tuple(request for _, request, _ in sent)))
         except Exception as error:  # noqa: BLE001 -- whoever waits is told
             for _, _, future in sent:
                 if not future.done():
@@ -204,12 +213,24 @@ class _Queue:
             results = self._results[batch] = asyncio.create_task(self._finished(batch))
         return await asyncio.shield(results)
 
+    @asynccontextmanager
+    async def _within(self, seconds: float) -> AsyncIterator[None]:
+        """The client's own limits begin anew with each byte."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise lm15.TransportError(f"no reply within {seconds:g} s") from None
+
     async def _finished(self, batch: str) -> Entries:
         pause, failed, until = _POLL, 0, self._clock.now() + _DAY
         while True:
             try:
-                if (await self._lm.batch_status(batch)).done:
-                    return {entry.index: entry for entry in await self._lm.batch_results(batch)}
+                async with self._within(self._timeout):
+                    done = (await self._lm.batch_status(batch)).done
+                if done:
+                    async with self._within(_LARGE * self._timeout):
+                        return {entry.index: entry for entry in await self._lm.batch_results(batch)}
                 failed = 0
             except (lm15.TransportError, lm15.ServerError, lm15.RateLimitError):
                 failed += 1

@@ -250,8 +250,9 @@ class Models:
         from prompts.engine.batched import IN_FLIGHT, PRICE, BatchTransport
 
         transport = BatchTransport(
-            cast("LmTransport", client.transport), choice, endpoint(choice, os.environ), self.cache, self.clock
-        )
+            cast("LmTransport", client.transport), choice, endpoint(choice, os.environ), self.cache, self.clock,
+            self.calls.timeout,
+        )  # fmt: skip
         price = client.price and Price(PRICE * client.price.input, PRICE * client.price.output)
         return replace(client, transport=transport, limits=Limits(IN_FLIGHT, None, self.clock), price=price, gate=None)
 

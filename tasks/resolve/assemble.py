@@ -129,8 +129,9 @@ class ResolvedGraph(GraphRows):
 
     With `touched` these are only the entities of that list which there (still) are, with what touches them; of those in
     `lost` something may have gone or changed, to the others was only added. None says that it is all of the graph.
-    `strengths`, by relation, are the sums behind the weights (which mean nothing in a part of the graph). `size` in
-    entities, `places` and `decisions` (a model's) are always the whole graph's.
+    `names`, by id, are those of entities outside that their relations lead to. `strengths`, by relation, are the sums
+    behind the weights (which mean nothing in a part of the graph). `size` in entities, `places` and `decisions` (a
+    model's) are always the whole graph's.
     """
 
     evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -138,6 +139,7 @@ class ResolvedGraph(GraphRows):
     dead_letters: tuple[DeadLetter, ...] = ()
     touched: tuple[str, ...] | None = None
     lost: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     size: int = 0
     places: Mapping[DocumentName, ResolvedTo] = field(default_factory=dict)
     decisions: Mapping[str, PairDecision] = field(default_factory=dict)

@@ -1,12 +1,15 @@
 """`trellis doctor` tells of damage that a question passes over, with the remedy, and the remedy mends it."""
 
 import random
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from flows.__main__ import main
 from flows.cli.doctor import Check, Examination
+from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.workspaces import quays, write_rows
 
@@ -62,3 +65,28 @@ def test_a_damaged_database_is_told(file: str, advice: str, trellis: Command) ->
     check = examined(trellis)
     assert file in check.problem
     assert advice in check.advice
+
+
+@pytest.mark.patient
+def test_zeros_in_a_generation_are_told_or_change_no_answer(
+    trellis: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """4 kB of zeros in place of each page of the file that holds anything."""
+    whole = trellis(*QUESTION, "--json").json
+    kept = copy_of(trellis.workspace, tmp_path / "kept")
+    (file,) = kept.rglob("generation.duckdb")
+    content, ends = file.read_bytes(), Counter[str]()
+    pages = [at for at in range(12_288, len(content), 4096) if any(content[at : at + 4096])]
+    for at in pages:
+        copy = copy_of(kept, tmp_path / f"at-{at}")
+        with (copy / file.relative_to(kept)).open("r+b") as damaged_file:
+            damaged_file.seek(at)
+            damaged_file.write(bytes(4096))
+        ended = Command(copy, capsys)(*QUESTION, "--json")
+        if ended.code == 0:
+            assert (ended.json["answer"], ended.json["citations"]) == (whole["answer"], whole["citations"]), at
+        else:
+            assert ended.json["error"]["type"] == "Damaged", at
+        ends["answered" if ended.code == 0 else "told"] += 1
+        shutil.rmtree(copy)
+    assert ends["told"] > ends["answered"] > 0

@@ -63,8 +63,13 @@ def test_no_process_shows_a_key(server_process: Server, tmp_path: Path, monkeypa
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(12)])
-    questions = write_rows(tmp_path / "questions.jsonl", [{"id": "q", "question": "Who planned Tern Rock?"}])
-    commands = [["index", str(source)], ["ask", "Who planned Tern Rock?"], ["evaluate", "--questions", str(questions)]]
+    asked = [f"Who planned Tern Rock {number} years ago?" for number in range(10)]
+    questions = write_rows(tmp_path / "questions.jsonl", [{"question": one, "answers": ["Ana Korb"]} for one in asked])
+    of = ("--questions", str(questions))
+    commands = [
+        ["tune", str(source), "--force"], ["index", str(source)], ["ask", "Who planned Tern Rock?"], ["evaluate", *of],
+        ["train", "answer", *of, "--by", "bootstrap", "--measure", "f1", "--use"],
+    ]  # fmt: skip
     with watched_processes(mark) as lines:
         for runner in ("processes", "local"):
             for command in commands:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners import Job, Place, ProcessChannel, shared_out
+from flows.runners import DaskChannel, Job, Place, ProcessChannel, RunnerFailed, shared_out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 from storage.errors import SettingsError
@@ -153,6 +153,37 @@ async def test_a_cluster_that_was_joined_stays(
         _, found = await indexed(corpus, there)
         assert found == expected[1]
         assert len(cluster.scheduler.workers) == 1
+    finally:
+        cluster.close()
+
+
+@needs_dask
+async def test_a_cluster_that_loses_a_worker_does_the_run_and_one_that_loses_all_ends_it_in_words(
+    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+) -> None:
+    from distributed import LocalCluster
+
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    try:
+        there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
+        model_server.settle(latency_ms=300)
+        run = asyncio.create_task(indexed(corpus, there))
+        await calls_seen(model_server, 20)
+        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+        report, found = await run
+        assert (found, report.dead_letters) == (expected[1], 0)
+        channels = [DaskChannel(cluster.scheduler_address, 2, silence) for silence in (3, 1_000)]
+        job = Job(there.settings, Place.of(there.settings))
+        await asyncio.to_thread(cluster.scale, 0)
+        with pytest.raises(RunnerFailed, match=r"no worker for 3 s.*Run again"):
+            await channels[0].run(job)
+        waiting = asyncio.create_task(channels[1].run(job))
+        await asyncio.sleep(1)
+        await asyncio.to_thread(cluster.close)
+        with pytest.raises(RunnerFailed, match="the cluster has gone"):
+            await waiting
+        for channel in channels:
+            await asyncio.to_thread(channel.close)
     finally:
         cluster.close()
 

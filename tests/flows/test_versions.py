@@ -172,3 +172,31 @@ def test_a_workspace_of_an_earlier_version(version: int, tmp_path: Path) -> None
     report = asyncio.run(build_index([source], IndexOptions(), opened(workspace)))
     assert (report.generation, report.documents.added) == (3, 2)
     assert [info.number for info in opened(workspace).workspace.generations()] == [1, 2, 3]
+
+
+def test_edits_of_an_earlier_workspace_are_what_they_are_of_a_new_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unembedded: None
+) -> None:
+    old, new = Command(tmp_path / "old", capsys), Command(tmp_path / "new", capsys)
+    assert old("restore", str(WRITTEN[SCHEMA_VERSION])).code == 0
+    assert new("index", str(write_rows(tmp_path / "quays.jsonl", quays(4)))).code == 0
+    more = str(write_rows(tmp_path / "more.jsonl", quays(6)[4:]))
+    for command in (
+        ("graph", "merge", "Quay 0", "Quay 1"), ("graph", "edit", "Quay 2", "--name", "Long Quay"),
+        ("graph", "split", "Ana Korb", "--documents", "d2"), ("forget", "d3"),
+        ("index", more), ("index", more, "--full"),
+    ):  # fmt: skip
+        for trellis in (old, new):
+            done = trellis(*command)
+            assert done.code == 0, (command, trellis.workspace, done.err)
+        with Workspace(old.workspace).read() as mine, Workspace(new.workspace).read() as anew:
+            assert mine.documents.ids() == anew.documents.ids()
+            assert mine.graph.entities() == anew.graph.entities()
+            assert mine.graph.aliases() == anew.graph.aliases()
+            assert mine.graph.relations() == anew.graph.relations()
+            assert mine.communities.reports() == anew.communities.reports()
+    shown = [old("graph", name, "--json").json["entities"] for name in ("Quay 1", "Long Quay", "Ana Korb")]
+    assert [[one["name"] for one in found] for found in shown] == [["Quay 0"], ["Long Quay"], ["Ana Korb", "Ana Korb"]]
+    assert old("graph", "Quay 3").code == 2
+    assert old("graph", "undo", "1").code == 0
+    assert [one["name"] for one in old("graph", "Quay 1", "--json").json["entities"]] == ["Quay 1"]

@@ -21,9 +21,13 @@ from storage.records import DeadLetter
 from storage.run_records import IndexReport, UsageRow
 from tests.server.client import Server
 
-SPEED = 200
-# Waits between tries pass as quickly as this; `chance` always says the longest of them.
-QUICK = Clock(lambda: time.monotonic() * SPEED, lambda seconds: asyncio.sleep(seconds / SPEED), lambda: 1.0 - 2**-53)
+
+def quick(speed: float) -> Clock:
+    """Waits between tries pass as quickly as this; `chance` always says the longest of them."""
+    return Clock(lambda: time.monotonic() * speed, lambda seconds: asyncio.sleep(seconds / speed), lambda: 1.0 - 2**-53)
+
+
+QUICK = quick(200)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Place:
     workspace: Path
     server: Server
     settings: Mapping[str, object] = field(default_factory=dict)
+    clock: Clock = QUICK
 
     def runtime(self, **settings: object) -> Runtime:
         base: dict[str, object] = {
@@ -42,7 +47,11 @@ class Place:
         opened = open_runtime(load_settings({**base, **self.settings, **settings}, {}))
         chosen = opened.settings
         models = Models(
-            chosen.model_choices(), Meter(), chosen.call_settings(), opened.workspace.database.model_answers, QUICK
+            chosen.model_choices(),
+            Meter(),
+            chosen.call_settings(),
+            opened.workspace.database.model_answers,
+            self.clock,
         )
         return replace(opened, models=models, embedder=opened.embedder.metered(models.meter))
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.models import CallSettings, ModelChoice, Models
+from storage.errors import FailureGate
 from storage.export import Export
-from tests.models.running import Place
+from tests.models.running import Place, quick
 from tests.models.test_killed import killed_at_the_end
 from tests.patience import wait_for
+from tests.server.dripping import BODY, dripping
 from tests.workspaces import quays, write_rows
 
 PASSAGES = 24
@@ -90,6 +92,31 @@ def test_a_killed_run_waits_for_its_batch_again(place: Place, source: Path, monk
     assert place.server.calls() == PASSAGES
     assert place.server.stats()["repeated"] == 0
     assert noted() == 0
+
+
+@pytest.mark.parametrize(
+    ("polls", "speed", "seconds", "words"),
+    [
+        pytest.param(-1, 200, 0.3, "no reply within", marks=pytest.mark.patient),
+        (10**9, 1_000_000, 120, "is not done after 25 hours"),
+    ],
+)
+async def test_a_batch_that_never_ends_is_given_up_and_waited_for_again_by_the_next_run(
+    polls: int, speed: int, seconds: float, words: str, place: Place, source: Path
+) -> None:
+    place.server.settle(batch_polls=polls)
+    with pytest.raises(FailureGate, match=words):
+        await replace(place, clock=quick(speed)).index(source, timeout=seconds, max_attempts=1, **OPENAI)
+    place.server.settle(batch_polls=0)
+    assert (await place.index(source, **OPENAI)).chunks == PASSAGES
+    assert place.server.calls() == PASSAGES
+    assert place.dead_letters() == []
+
+
+async def test_a_queue_that_takes_a_batch_byte_by_byte_is_given_up(place: Place, source: Path) -> None:
+    with dripping(BODY) as (address, requests), pytest.raises(FailureGate, match="no reply within"):
+        await place.index(source, lm_base_url=address, timeout=0.3, max_attempts=1, **OPENAI)
+    assert requests
 
 
 def test_only_an_index_run_goes_in_batches_at_half_the_price() -> None:

@@ -148,6 +148,21 @@ async def test_one_document_more_asks_about_itself_alone(corpus: Path, place: Pl
     assert len(written) <= 3 < len(after) / 5, [one.title for one in written]
 
 
+async def test_a_relation_is_shown_by_both_names_where_a_change_touches_one(place: Place, tmp_path: Path) -> None:
+    met = "Ada Korb met Captain Vell in {0}, when the harbour was small, the winter long and the old town almost empty."
+    letters = [{"id": f"d{number}", "text": met.format(1900 + number)} for number in range(8)]
+    kept = {"id": "kept", "text": "Ada Korb kept Holm Light."}
+    await place.index(write_rows(tmp_path / "rows.jsonl", [*letters, kept]))
+    (first,) = place.server.sent("relate")
+    place.server.reset()
+    await place.index(write_rows(tmp_path / "rows.jsonl", [*letters, kept | {"text": "Ada Korb keeps Holm Light."}]))
+    assert place.server.sent("relate") == [], "what is stated of it has not changed"
+    await place.index(write_rows(tmp_path / "rows.jsonl", [*letters[1:], kept]))
+    (again,) = place.server.sent("relate")
+    assert "Ada Korb -[met]-> Captain Vell" in first[-1]["content"]
+    assert "Ada Korb -[met]-> Captain Vell" in again[-1]["content"]
+
+
 async def test_calls_to_the_model_stay_side_by_side_over_batches(place: Place) -> None:
     rows = [
         {"id": str(n), "title": f"Place {n}", "text": f"Ada Korb{n} went to Velin Town{n} in May."} for n in range(160)

@@ -2,10 +2,11 @@
 
 OpenAI: `POST /v1/files`, `POST /v1/batches`, `GET /v1/batches/ID`, `GET /v1/files/ID/content`, each request one of
 `/v1/responses`. Anthropic: `POST /v1/messages/batches`, `GET /v1/messages/batches/ID` and `…/results`. A batch is done
-when its state was asked for so often (`POST /settings`, `batch_polls`). A rule of the script that holds for a
-request makes an entry that failed.
+when its state was asked for so often (`POST /settings`, `batch_polls`; below 0 the reply to that never ends). A rule of
+the script that holds for a request makes an entry that failed.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,8 +60,14 @@ class Batches:
         key = request.headers.get("Authorization")
         return web.json_response(self._openai(self._add([self._response(row, key) for row in rows])))
 
-    async def _state(self, request: web.Request) -> web.Response:
-        return web.json_response(self._openai(self._asked(request)))
+    async def _state(self, request: web.Request) -> web.StreamResponse:
+        if self._polls() >= 0:
+            return web.json_response(self._openai(self._asked(request)))
+        reply = web.StreamResponse()
+        await reply.prepare(request)
+        while True:
+            await reply.write(b" ")
+            await asyncio.sleep(0.02)
 
     def _openai(self, name: str) -> Json:
         batch = self._batches[name]

@@ -19,6 +19,8 @@ from flows.service.mcp_server import mcp_server
 from flows.service.workspaces import Workspaces
 from flows.session import Sessions
 from flows.settings import load_settings
+from tests.copying import copy_of
+from tests.flows.test_faults import BESIDE, settled
 from tests.patience import PATIENCE
 from tests.service.serving import served_workspace
 from tests.workspaces import indexed
@@ -121,6 +123,19 @@ async def test_answers_follow_a_new_generation(tmp_path: Path, sessions: Session
         assert (await called(connected, "ask", question="Who designed Orla Bridge?"))["generation"] == 1
         await asyncio.to_thread(indexed, tmp_path, ROWS)
         assert (await called(connected, "ask", question="Where was Tomas Reyd born?"))["generation"] == 2
+
+
+@pytest.mark.parametrize("damage", BESIDE)
+async def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
+    workspace: Path, tmp_path: Path, sessions: Sessions, damage: str
+) -> None:
+    copy = copy_of(workspace, tmp_path / "ws")
+    BESIDE[damage](settled(copy))
+    async with client(copy, sessions) as connected:
+        for _ in range(2):
+            assert "Tomas Reyd" in (await called(connected, "ask", question="Who designed Orla Bridge?"))["answer"]
+        assert await called(connected, "retrieve", question="Orla Bridge", k=1)
+        assert (await called(connected, "source", document="reyd"))["length"] == len(ROWS[1]["text"])
 
 
 async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Path) -> None:

@@ -45,9 +45,10 @@ from storage.run_records import IndexReport
 from tasks.step import MODEL, is_tried_again, step
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command
+from tests.flows.recorded.test_masked_keys import ADDRESS, SAYS, shown
+from tests.flows.recorded.test_masked_keys import KEY as SENT
 from tests.flows.recorder import PAUSE, artifact, events, logs, run_of, task_runs
-from tests.flows.test_masked_keys import ADDRESS, SAYS, shown
-from tests.flows.test_masked_keys import KEY as SENT
+from tests.flows.test_faults import garble, settled
 from tests.patience import PATIENCE
 from tests.server.client import Server
 from tests.server.dripping import BODY, dripping
@@ -357,7 +358,7 @@ async def leaky() -> None:
 
 @flow(name="leaky")
 async def leaky_flow() -> None:
-    begin(load_settings())
+    await begin(load_settings())
     for layer in ("flows", "prompts", "storage"):
         logging.getLogger(f"{layer}.leaky").info("%s says %s", layer, SECRET)
     await put("leaky", f"the key is {SECRET}", SECRET)
@@ -400,6 +401,21 @@ async def test_what_a_server_says_tells_prefect_no_key(
     ]
     await logs(await run_of(f"index {source} into"))
     assert shown(*map(str, runs), await everything()) == []
+
+
+async def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(copied: Command, source: Path) -> None:
+    garble(settled(copied.workspace))
+    place = str(copied.workspace)
+    state = await query("Who designed Orla Bridge?", workspace=place, return_state=True)
+    assert "Tomas Reyd" in (await state.aresult()).answer
+    assert state.state_details.flow_run_id is not None
+    told = [line for line in await logs(state.state_details.flow_run_id) if "side.sqlite" in line]
+    assert len(told) == 1
+    assert "move the file away" in told[0]
+    refused = await index(str(source), workspace=place, full=True, return_state=True)
+    assert refused.is_failed()
+    assert "side.sqlite" in str(refused.message)
+    assert "Traceback" not in str(refused.message)
 
 
 async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:

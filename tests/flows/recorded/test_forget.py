@@ -4,16 +4,23 @@ Regressions of others' behaviour: deleting rebuilds from cached extractions, so 
 file leaves its entities behind.
 """
 
+import asyncio
 import json
-from collections.abc import Mapping
+import os
+import sqlite3
+from collections.abc import Collection, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from prefect.logging.handlers import APILogHandler
 
 from flows.__main__ import main
+from flows.orchestration.recorded_flows import index, query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
+from tests.patience import wait_for
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -42,6 +49,13 @@ def places(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in holding]
 
 
+def ended(name: str, database: Path) -> int:
+    """How many runs of this name Prefect's database says have ended; it has the events of all before them."""
+    ends = "SELECT count(*) FROM events WHERE event = 'prefect.flow-run.Completed' AND instr(resource, ?)"
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute(ends, [name]).fetchone()[0])
+
+
 def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Command, docs: Path) -> None:
     fresh("index", str(docs))
     fresh("ask", f"Where did {SECRET} live?")
@@ -64,6 +78,53 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
     assert fresh("show", "bridge").out.startswith("Orla Bridge")
     answer = fresh("ask", f"Where did {SECRET} live?", "--json").json
     assert "Mottlegrave" not in json.dumps({**answer, "question": "", "trace": ""})
+
+
+@pytest.mark.usefixtures("api", "unembedded")
+def test_prefect_keeps_nothing_of_it_and_all_of_other_workspaces(
+    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = "Before the quay was over, nobody knew that they had met and lived near it, and lent a loan of crowns."
+    quay = {"id": "quay", "title": "The quay", "text": ordinary}
+    docs = write_rows(tmp_path / "docs.jsonl", [*ROWS, quay])
+    others = write_rows(tmp_path / "others.jsonl", [*ROWS[:2], {**quay, "text": f"It was signed there. {ordinary}"}])
+    home = Path(os.environ["PREFECT_HOME"])
+    file = home / "prefect.db"
+    mine, other = str(fresh.workspace), str(tmp_path / "other")
+    asyncio.run(index(str(docs), workspace=mine))
+    asyncio.run(index(str(others), workspace=other))
+    asyncio.run(query(f"Where did {SECRET} live?", workspace=mine))
+    asyncio.run(query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRELLIS_WORKSPACE", fresh.workspace.name)
+    asyncio.run(query("Who had signed it?"))  # of the words that only the forgotten document has an everyday one
+    asyncio.run(query("What was signed?", workspace=other))
+    asyncio.run(query("What was signed?", workspace="other"))
+    APILogHandler().flush()
+    wait_for(lambda: ended("What was signed?", file) >= 2, "the events of the last runs")
+    assert any(name.startswith("storage/") for name in places(home))
+    assert any("Who had signed it?" in record for record in records_of({None}, file))
+    of_others, results = records_of({other, "other"}, file), {path.name for path in (home / "storage").iterdir()}
+    theirs = {name for name in results if any(name in record for record in of_others)}
+    assert len(theirs) >= 3
+    report = fresh("forget", "secret", "--json").json
+    assert report["run_records"] >= 4
+    assert places(home) == []
+    assert of_others <= records_of({other, "other"}, file)
+    assert b"Who had signed it?" not in file.read_bytes()
+    left = {path.name for path in (home / "storage").iterdir()}
+    assert theirs <= left
+    assert any("Orla Bridge" in (home / "storage" / name).read_text() for name in left - theirs), "it tells nothing"
+
+
+def records_of(workspaces: Collection[str | None], database: Path) -> set[str]:
+    """All records that name a run on one of the workspaces, as its parameters have it, or a step of one."""
+    with closing(sqlite3.connect(database)) as connection:
+        runs = connection.execute("SELECT id, parameters FROM flow_run").fetchall()
+        ids = {run for run, parameters in runs if json.loads(parameters).get("workspace", "") in workspaces}
+        steps = connection.execute("SELECT id, flow_run_id FROM task_run").fetchall()
+        ids |= {step for step, run in steps if run in ids}
+        return {record for record in connection.iterdump() if any(name in record for name in ids)}
 
 
 def test_the_rest_is_what_it_would_be_without_it(

@@ -3,27 +3,35 @@
 import base64
 import gzip
 import json
+import os
+import shutil
 import traceback
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+import duckdb
 import pytest
+from prefect.logging.handlers import APILogHandler
 
 from flows.cli.command import _run
 from flows.cli.screen import Screen
-from flows.index import IndexOptions
+from flows.evaluate import evaluate
+from flows.index import IndexOptions, index
 from flows.operations.index_run import index_run
-from flows.query import answer_question
+from flows.query import answer_question, query
 from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
+from flows.train import TrainOptions, train
 from prompts.engine.key_masking import MASK
 from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
 from tests.server.client import Server
+from tests.workspaces import write_rows
 
 KEY = "sk-Never/To+Be-Shown-0815"
 PASSWORD = "Quite-Long-4711"
@@ -31,6 +39,7 @@ ADDRESS = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
 ESCAPED = "".join(f"\\u{ord(sign):04x}" for sign in KEY)
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 FORMS = (KEY, KEY.replace("/", "\\/"), quote(KEY, safe=""), ESCAPED, PASSWORD, BASIC.rstrip("="))
+CODED = tuple(base64.b64encode(text.encode()).decode().rstrip("=") for text in (KEY, f"Bearer {KEY}", f":{KEY}"))
 SAYS = f"your key is Bearer {' and '.join(FORMS)}."
 QUESTION = "Where was Tomas Reyd born?"
 
@@ -62,8 +71,17 @@ def stored(*folders: Path) -> list[str]:
     found = []
     for path in sorted(path for folder in folders for path in (folder, *folder.rglob("*")) if path.is_file()):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        found += [f"{path.name}: {form}" for form in FORMS if form.encode() in content]
+        found += [f"{path.name}: {form}" for form in (*FORMS, *CODED) if form.encode() in content]
+        if path.suffix == ".duckdb":  # its blocks may be packed
+            found += [f"{path.name}, unpacked: {form}" for form in shown(*rows_of(path))]
     return found
+
+
+def rows_of(path: Path) -> list[str]:
+    """Every row of a DuckDB file as text; of a copy, since this process may have the file open."""
+    with TemporaryDirectory() as folder, duckdb.connect(shutil.copy(path, folder)) as connection:
+        tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        return [str(row) for (name,) in tables for row in connection.table(name).fetchall()]
 
 
 @pytest.fixture
@@ -181,3 +199,48 @@ async def test_a_key_that_only_another_role_uses_is_masked_too(
     with pytest.raises(Exception, match="key masked") as caught:
         await index_run([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
     assert shown("".join(traceback.format_exception(caught.value))) == []
+
+
+def written(says: str) -> str:
+    """A right answer that a step can be compiled by, with this in its reasoning."""
+    answer = {"reasoning": says, "answer": "In Velin [1].", "values": ["Velin"], "answerable": True}
+    return json.dumps({"written": answer})
+
+
+@pytest.mark.usefixtures("api")
+def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
+    leaky: Server, fresh: Command, source: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [f"Where was no {number} of the council born?" for number in range(10, 22)]
+    gold = [{"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]} for question in asked]
+    questions, place = write_rows(tmp_path / "gold.jsonl", gold), str(fresh.workspace)
+    tell(leaky, {"kind": "says_too"})
+    said: list[object] = [index(str(source), workspace=place, return_state=True)]
+    said += [query(QUESTION, workspace=place, return_state=True)]
+    page = tmp_path / "page.html"
+    said += [evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True)]
+    leaky.misbehave({"kind": "writes", "step": "answer", "says": written(SAYS)}, {"kind": "says_too", "says": SAYS})
+    options = TrainOptions("answer", questions=questions, by="bootstrap", measure="exact_match", use=True)
+    said += [train(options, workspace=place, return_state=True)]
+    program = fresh.workspace / "programs" / "answer.json"
+    assert MASK in program.read_text("utf-8"), "what the server said of the key is in the demonstrations"
+    tell(leaky, {"kind": "says_too"})
+    said += [query(QUESTION, workspace=place, mode="naive", return_state=True)]
+    assert any(MASK in str(sent) for sent in leaky.sent("answer")), "the compiled step was asked"
+    for rule in ({"kind": "rate_limit", "retry_after": KEY}, {"kind": "server_error", "status": 400}):
+        tell(leaky, rule)
+        said += [query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True)]
+    tell(leaky, {"kind": "says_too"})
+    said += capsys.readouterr()
+    kept = tmp_path / "kept"
+    for command in (
+        ("tune", str(source)), ("export", str(kept / "rows")), ("export", str(kept / "graph"), "--format", "graphml"),
+        ("archive", str(kept / "archive.tar.gz")), ("reports", "--json"), ("status", "--json"), ("doctor", "--json"),
+    ):  # fmt: skip
+        ended = fresh(*command)
+        assert ended.code == 0, (command, ended.err)
+        said += [ended.out, ended.err]
+    APILogHandler().flush()
+    assert shown(*map(str, said)) == []
+    assert MASK in "".join(map(str, said))
+    assert stored(fresh.workspace, cache, kept, page, Path(os.environ["PREFECT_HOME"])) == []
