@@ -26,6 +26,7 @@ from storage.database import Database
 from storage.errors import ArchiveError, Damaged, NoGeneration, StorageError, UsageError
 from storage.evaluations import EvaluationStore
 from storage.faults import fault_of, faults_told
+from storage.files import open_file
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
 from storage.recovery import damage
@@ -37,6 +38,7 @@ _OURS = re.compile(
     r"CURRENT|side\.sqlite|evaluations\.duckdb|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
 )
 _GZIP = b"\x1f\x8b"
+_OTHERWISE = {b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"PK\x03\x04": "unzip"}
 _LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of gzip say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
@@ -243,9 +245,12 @@ class _Unpacked:
 
 def _stream(file: Path) -> IO[bytes]:
     """The file as it is packed, unpacked while it is read; by its first bytes, since a name may say anything."""
-    with file.open("rb") as stream:
-        packed = stream.read(len(_GZIP)) == _GZIP
-    return cast("IO[bytes]", gzip.open(file) if packed else file.open("rb"))
+    stream = open_file(file)
+    begins = stream.peek(16)
+    if tool := next((tool for first, tool in _OTHERWISE.items() if begins.startswith(first)), ""):
+        stream.close()
+        raise ArchiveError(file, "only .tar and .tar.gz are read", f"Unpack it first (`{tool}`); nothing was changed.")
+    return cast("IO[bytes]", gzip.open(stream) if begins.startswith(_GZIP) else stream)
 
 
 def _report(file: Path, packed: Path, pointer: Pointer, numbers: list[int]) -> ArchiveReport:

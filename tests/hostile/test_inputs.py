@@ -1,6 +1,8 @@
 """Hostile questions, filters, settings, replies of models and archives: an error in words, or a sound result."""
 
 import io
+import os
+import re
 import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
@@ -9,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from flows.__main__ import main
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
@@ -24,7 +27,7 @@ from storage.errors import ArchiveError, FilterError, NothingMatches, SettingsEr
 from tests.flows.conftest import KEY, ROWS
 from tests.hostile.made import text_of
 from tests.storage.samples import publish
-from tests.workspaces import indexed, opened
+from tests.workspaces import indexed, opened, write_rows
 
 TABLE = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))
 Case = dict[str, Any]
@@ -44,6 +47,34 @@ def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[str, 
         return "", work()
     except refusals as error:
         return str(error), None
+
+
+@of("no_files")
+@pytest.mark.parametrize("file", ["pipe", "/dev/zero", "/proc/kmsg"])
+def test_what_is_no_file(
+    case: Case, file: str, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    if file == "/proc/kmsg" and not os.access(file, os.R_OK):
+        pytest.skip("only the system's administrator may read it")
+    place = tmp_path / "given" / case.get("link", "file.jsonl")
+    place.parent.mkdir()
+    if file == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(file)
+    questions = write_rows(tmp_path / "questions.jsonl", [{"id": "q", "question": "Who designed Orla Bridge?"}])
+    given = {"FILE": place, "FOLDER": place.parent, "QUESTIONS": questions}
+
+    def filled(words: str) -> str:
+        return re.sub("FILE|FOLDER|QUESTIONS", lambda name: str(given[name[0]]), words)
+
+    for name, value in case.get("environment", {}).items():
+        monkeypatch.setenv(name, filled(value))
+    workspace = session.runtime.workspace.root if case["command"][0] not in ("restore", "index") else tmp_path / "ws"
+    assert main([*map(filled, case["command"]), "--workspace", str(workspace)]) in (2, 5)
+    assert "Traceback" not in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} <= {"given", "questions.jsonl", "ws"}
 
 
 @pytest.fixture(scope="module")
