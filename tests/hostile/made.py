@@ -108,6 +108,10 @@ MADE: dict[str, Callable[[], bytes]] = {
     "corners": lambda: cells("XFD1048576"),
     "xlsx_bomb": lambda: zipped({"xl/worksheets/sheet1.xml": b" " * 101_000_000}),
     "docx_tags": lambda: docx(b"<w:p/>" * 3_000_000),
+    "docx_long": lambda: docx(b"<w:p><w:r><w:t>" + b"words and words " * 2_500_000 + b"</w:t></w:r></w:p>"),
+    "docx_long_enough": lambda: docx(b"<w:p><w:r><w:t>" + b"words and words " * 312_500 + b"</w:t></w:r></w:p>"),
+    "docx_short": lambda: docx(b"<w:p><w:r><w:t>short words</w:t></w:r></w:p>" * 90_000),
+    "docx_shorter": lambda: docx(b"<w:p><w:r><w:t>short words</w:t></w:r></w:p>" * 110_000),
     "docx_entity": lambda: docx(
         b"<w:p><w:r><w:t>&x;</w:t></w:r></w:p>", b"<!DOCTYPE d [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>"
     ),
