@@ -98,10 +98,16 @@ def read_xlsx(data: bytes, title: str) -> PageText:
     # Row by row: two cells in opposite corners would be sixteen thousand million of them.
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
     sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    parts = []
+    parts, cells, characters = [], 0, 0
     for sheet in sheets:
         sheet.reset_dimensions()
-        rows = [[displayed(cell.value, cell.number_format) for cell in row] for row in sheet.iter_rows()]
+        rows = []
+        for row in sheet.iter_rows():
+            rows.append([displayed(cell.value, cell.number_format) for cell in row])
+            # Many cells may show one text, and many sheets be one entry of the file.
+            cells, characters = cells + len(row), characters + sum(map(len, rows[-1]))
+            if cells > MOST_CELLS or characters > LARGEST_DOCUMENT:
+                raise Unreadable(f"more than {MOST_CELLS:,} cells or 100 MB of text: divide it")
         lines = table_lines(rows)
         if lines:
             parts.append("\n".join([f"# {one_line(sheet.title)}", *lines] if len(sheets) > 1 else lines))
