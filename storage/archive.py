@@ -39,6 +39,7 @@ _OURS = re.compile(
 )
 _GZIP = b"\x1f\x8b"
 _OTHERWISE = {b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"PK\x03\x04": "unzip"}
+_MOST_FILES = 5_000  # a generation has two
 _LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of gzip say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
@@ -139,15 +140,7 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
         _unpack(file, aside)
         with faults_told(root):
             pointer, numbers = layout.pointer(), layout.folders()
-            problems = [_problem_of_pointer(layout), _problem_of_tailoring(aside / "tailoring.toml", read_tailoring)]
-            problems += [_problem_of_generation(layout.folder(number), number) for number in numbers]
-            if layout.database_file.is_file():
-                problems.append(_problem_of_database(layout.database_file))
-            if layout.evaluations_file.is_file():
-                problems.append(_problem_of_evaluations(layout.evaluations_file))
-            if pointer.current is None or layout.stated() not in (None, pointer):
-                problems.append("its current generation is not in it")
-            if problem := next(filter(None, problems), ""):
+            if problem := next(filter(None, _problems(layout, pointer, numbers, read_tailoring)), ""):
                 raise ArchiveError(file, problem)
             if layout.stated() is None:
                 layout.point(pointer)
@@ -157,6 +150,21 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return report
+
+
+def _problems(
+    layout: Layout, pointer: Pointer, numbers: list[int], read_tailoring: Callable[[str], object]
+) -> Iterator[str]:
+    """What keeps the unpacked files from being a workspace, one after another; empty where a part is sound."""
+    yield _problem_of_pointer(layout)
+    yield _problem_of_tailoring(layout.root / "tailoring.toml", read_tailoring)
+    yield from (_problem_of_generation(layout.folder(number), number) for number in numbers)
+    if layout.database_file.is_file():
+        yield _problem_of_database(layout.database_file)
+    if layout.evaluations_file.is_file():
+        yield _problem_of_evaluations(layout.evaluations_file)
+    if pointer.current is None or layout.stated() not in (None, pointer):
+        yield "its current generation is not in it"
 
 
 @contextmanager
@@ -205,10 +213,13 @@ def _unpack(file: Path, target: Path) -> None:
             closing(_Unpacked(_stream(file))) as stream,
             tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:") as archive,
         ):
-            for entry in archive:
+            for count, entry in enumerate(archive):
+                if count > _MOST_FILES:
+                    raise ArchiveError(file, f"it holds more than {_MOST_FILES:,} files")
                 if entry.name == _LIST:
                     continue
-                if not entry.isreg() or not _OURS.fullmatch(entry.name):
+                # A sparse file of a kilobyte may be unpacked to a terabyte.
+                if not entry.isreg() or entry.issparse() or not _OURS.fullmatch(entry.name):
                     raise ArchiveError(file, f"its entry {entry.name!r} is not of a workspace")
                 path = target / entry.name
                 with faults_told(target):
