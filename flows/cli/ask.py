@@ -205,7 +205,7 @@ async def _answer_all(
                 first = error.errors(include_url=False)[0]
                 place = ".".join(map(str, first["loc"]))
                 error = UsageError(f"Line {number}: {place}: {first['msg']}.", f"A row is {ROW_FORM}.")
-            elif isinstance(error, json.JSONDecodeError | RecursionError) and row is None:
+            elif isinstance(error, ValueError | RecursionError) and row is None:
                 error = UsageError(f"Line {number}: {error}", f"A row is {ROW_FORM}.")
             elif not isinstance(error, TrellisError | EngineError):
                 log.warning("question %r failed", name, exc_info=True)

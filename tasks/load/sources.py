@@ -106,7 +106,7 @@ def read_sources(sources: Sequence[PathOrGraph]) -> Loaded:
     read += [read_graph(graph, file) for file, graph in graphs.items()]
     parts, twice = _without_second_texts(part for rows in read for part in rows.parts)
     return Loaded(
-        sources=(*(source.key for source in named), *(file.source for file in graphs)),
+        sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
         parts=parts,
         skipped=tuple(skipped),
         dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *twice),

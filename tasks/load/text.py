@@ -5,6 +5,7 @@ control characters but newline and tab, so that offsets mean the same for every 
 """
 
 import datetime
+import math
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -106,6 +107,8 @@ def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
 
 
 def _scalar(value: object) -> Scalar:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON knows no such figure
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, datetime.date):

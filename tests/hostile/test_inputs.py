@@ -1,6 +1,7 @@
 """Hostile questions, filters, settings, replies of models and archives: an error in words, or a sound result."""
 
 import io
+import json
 import os
 import re
 import tarfile
@@ -47,6 +48,18 @@ def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[str, 
         return "", work()
     except refusals as error:
         return str(error), None
+
+
+@of("rows")
+def test_a_row_of_questions(case: Case, session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.jsonl").write_text(text_of(case["content"]) + "\n")
+    workspace = str(session.runtime.workspace.root)
+    assert main(["ask", "--questions", str(tmp_path / "rows.jsonl"), "--workspace", workspace]) in (0, 1)
+    ended = capsys.readouterr()
+    assert "Traceback" not in ended.err
+    (answered,) = ended.out.splitlines()
+    json.loads(answered, parse_constant=pytest.fail)
+    answered.encode()
 
 
 @of("no_files")
