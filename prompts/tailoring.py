@@ -18,12 +18,12 @@ from prompts.engine.calls import rough_tokens
 DEFAULT_MEANINGS = {
     "person": "",
     "organisation": "a firm, authority, team or people",
-    "place": "also a building, a region, a body of water",
-    "event": "what happens at a time, once or again",
-    "work": "a text, law, film, picture, piece of music",
-    "method": "a way of doing something, a theory, an algorithm",
-    "product": "what is made to be used or sold, also software",
-    "concept": "an idea, a field, a problem, an illness",
+    "place": "also a building, region or body of water",
+    "event": "what happens at a time",
+    "work": "a text, law, film, picture or piece of music",
+    "method": "a procedure, theory or algorithm",
+    "product": "what is made for use, also software",
+    "concept": "an idea, field, problem or illness",
 }
 OTHER_KIND = "thing"
 TABLE = "tailoring"

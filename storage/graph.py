@@ -178,10 +178,16 @@ class CommunityStore(Store):
         """How much there is to read in reports."""
         return self._db.records(ReportSizes, _SIZES)[0]
 
-    def reports(self, level: int | None = None) -> list[Report]:
-        """By level and community; an unknown level has none."""
-        sql = f"SELECT {_REPORT} FROM reports WHERE level = coalesce(?, level) ORDER BY level, community"
-        stored = self._db.mappings(sql, [level])
+    def failed_reports(self) -> list[str]:
+        """The communities whose reports a model could not write."""
+        return self._db.strings("SELECT community FROM reports WHERE inputs = ''")
+
+    def reports(self, level: int | None = None, of: Collection[str] | None = None) -> list[Report]:
+        """Those of a level and of these communities (None: of all), by level and community; an unknown level has
+        none."""
+        chosen, communities = selection("community", of)
+        sql = f"SELECT {_REPORT} FROM reports WHERE level = coalesce(?, level) AND {chosen} ORDER BY level, community"
+        stored = self._db.mappings(sql, [level, *communities])
         findings: dict[str, dict[int, list[_StoredFinding]]] = defaultdict(lambda: defaultdict(list))
         of_these = selection("community", [str(row["community"]) for row in stored])
         # The places of a finding stand in the order in which they were written.

@@ -5,8 +5,8 @@ Resolutions and descriptions are kept so that the next run knows what a change a
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -45,6 +45,19 @@ class ExtractionStore(Store):
             ]
             grouped[str(values[0])].append(kind._make(values))
         return grouped
+
+    def mentioned(self) -> Iterator[tuple[str, str, str]]:
+        """(chunk, name, kind) of every mention, by chunk and place; read it to its end."""
+        rows = self._db.each(("chunk", "name", "kind"), "mentions", "chunk, ordinal", selection("chunk", None))
+        return cast("Iterator[tuple[str, str, str]]", rows)
+
+    def related(self, predicate: str, names: Collection[str]) -> list[tuple[str, str, str, str]]:
+        """(chunk, source, predicate, target) of the statements with this predicate, or with one of these names at an
+        end; by chunk and place."""
+        at_an_end, values = selection("source, target", names)
+        where = f"(predicate = ? OR {at_an_end})", [predicate, *values]
+        rows = self._db.tuples(("chunk", "source", "predicate", "target"), "relation_mentions", "chunk, ordinal", where)
+        return cast("list[tuple[str, str, str, str]]", rows)
 
     def names(self) -> list[str]:
         """All names that were found, each once, sorted."""

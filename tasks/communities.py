@@ -18,7 +18,7 @@ import io
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -255,12 +255,36 @@ def quality(communities: Sequence[Community], relations: Edges, algorithm: str =
 
 class Hierarchy(Record):
     """The communities of every level, ordered by level and id; `before` are those of the last generation, `was` tells
-    which of them each has been."""
+    which of them each has been, and `kept` are the coarsest that stay as they were with all below them."""
 
     communities: tuple[Community, ...]
     before: tuple[Community, ...] = ()
     was: Mapping[str, str] = {}
+    kept: frozenset[str] = frozenset()
     quality: CommunityQuality | None = None
+
+    def reached_by(self, entities: Collection[str], communities: Collection[str]) -> "Hierarchy":
+        """What is left without the coarsest communities, with all below them, that are kept and hold none of these
+        entities and communities."""
+        now, before = roots_of(self.communities), roots_of(self.before)
+        touched = set(entities)
+        reached = {now[name] for name in communities if name in now}
+        reached |= {root.id for root in self.communities if root.level == 0 and not touched.isdisjoint(root.members)}
+        standing = self.kept - reached
+        return self.model_copy(
+            update={
+                "communities": tuple(own for own in self.communities if now[own.id] not in standing),
+                "before": tuple(own for own in self.before if before[own.id] not in standing),
+            }
+        )
+
+
+def roots_of(communities: Iterable[Community]) -> dict[str, str]:
+    """The coarsest community that each is part of, by ids; those of a level come after those above it."""
+    root: dict[str, str] = {}
+    for community in communities:
+        root[community.id] = root[community.parent] if community.parent else community.id
+    return root
 
 
 def follow(earlier: Sequence[Community], entities: Collection[str], relations: Edges, max_size: int) -> Hierarchy:
@@ -303,6 +327,7 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
     return Hierarchy(
         communities=tuple(sorted([*same, *new.communities], key=level_and_id)),
         was={**{community.id: community.id for community in same}, **new.was},
+        kept=frozenset(home.values()) - changing,
     )
 
 

@@ -16,6 +16,7 @@ from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import Chunk, DeadLetter, content_id
 from tasks.resolve.assemble import Given, ResolvedGraph, assemble, edited, entity_id
 from tasks.resolve.keys import Resolved
+from tasks.resolve.mentions import ExtractionList, Extractions
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, gather_or_cancel, step
 
@@ -46,10 +47,11 @@ def build_graph(
     `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
     rule.
     """
-    return _graph(extractions, _prepared(extractions, chunks), decided or {}, edits, before)
+    held = ExtractionList(extractions)
+    return _graph(held, _prepared(held, chunks), decided or {}, edits, before)
 
 
-def _prepared(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) -> Prepared:
+def _prepared(extractions: Extractions, chunks: Mapping[str, Chunk]) -> Prepared:
     documents = {chunk.id: chunk.document for chunk in chunks.values()}
     written = {chunk.document for chunk in chunks.values() if chunk.kind != "triples"}
     titles = {chunk.document: chunk.title for chunk in chunks.values()}
@@ -57,7 +59,7 @@ def _prepared(extractions: Sequence[Extraction], chunks: Mapping[str, Chunk]) ->
 
 
 def _graph(
-    extractions: Sequence[Extraction],
+    extractions: Extractions,
     prepared: Prepared,
     decided: Mapping[Pair, Decided],
     edits: Sequence[Edit],
@@ -66,7 +68,9 @@ def _graph(
     resolved, given = edited(resolve(prepared, decided), edits)
     places = _places(resolved, given)
     touched = None if before is None or before.places is None else _touched(before, before.places, places)
-    graph = assemble(extractions, prepared.documents, resolved, given, touched[1] if touched else None)
+    wanted = touched[1] if touched else None
+    found = extractions.extractions(_naming(wanted, resolved, prepared.documents))
+    graph = assemble(found, prepared.documents, resolved, given, wanted)
     graph = replace(graph, size=len({group for group, _ in places.values()}), places=places)
     if touched is None:
         return graph
@@ -81,6 +85,14 @@ def _places(resolved: Resolved, given: Mapping[str, Given]) -> dict[DocumentName
         place: (group, resolved.reasons.get(place, "") + written.get(group, ""))
         for place, group in resolved.keys.items()
     }
+
+
+def _naming(groups: Collection[str] | None, resolved: Resolved, documents: Mapping[str, str]) -> list[str] | None:
+    """The chunks of documents that name one of the groups (None: all); `documents` by chunk."""
+    if groups is None:
+        return None
+    naming = {document for (document, _), group in resolved.keys.items() if group in groups}
+    return [chunk for chunk, document in documents.items() if document in naming]
 
 
 def _touched(
@@ -98,7 +110,7 @@ def _touched(
 
 @step("dedupe", PATIENT, asks_model=True)
 async def dedupe(
-    extractions: Sequence[Extraction],
+    extractions: Extractions,
     chunks: Sequence[Chunk],
     resolver: Resolve,
     edits: Sequence[Edit] = (),

@@ -23,7 +23,7 @@ from prompts.report import ReportWritten, StatementGiven, WriteReports, report_o
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Chunk, DeadLetter, Record, by_key, content_id
-from tasks.communities import Hierarchy, level_and_id
+from tasks.communities import Hierarchy, level_and_id, roots_of
 from tasks.step import PATIENT, gather_or_cancel, portions, step
 
 # As inputs of a report that a model should have written: no later run takes it over.
@@ -321,9 +321,7 @@ async def report(
 def by_root(communities: Sequence[Community], most: int = MOST_ENTITIES) -> list[list[Community]]:
     """The communities, those of a level after those above it, in portions of at most so many entities, each root with
     all below it: no report depends on what is under another root."""
-    root: dict[str, str] = {}
-    for community in communities:
-        root[community.id] = root[community.parent] if community.parent else community.id
+    root = roots_of(communities)
     below = by_key((root[community.id], community) for community in communities)
     trees = list(below.values())
     together = portions([len(tree[0].members) for tree in trees], most)

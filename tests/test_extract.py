@@ -150,7 +150,7 @@ async def test_an_extraction_in_other_words_is_kept_whole() -> None:
     assert all(OF_A_MILL[one.start : one.end] for one in bound.relations), "each points to a sentence"
 
 
-LONGEST_EXTRACTION = 700
+LONGEST_EXTRACTION = 540
 
 
 def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:

@@ -55,7 +55,7 @@ async def dedupe_mentions(
 ) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     edits = staging.edits.edits()
-    graph = await dedupe(staging.extractions.extractions(), chunks, Resolve(runtime.models), edits, before)
+    graph = await dedupe(staging.extractions, chunks, Resolve(runtime.models), edits, before)
     replace_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
     return graph
 
@@ -105,12 +105,17 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
 async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging: Staging, runtime: Runtime) -> None:
     """Store the communities with their reports: those that stand, and those that the change makes wrong, anew."""
     settings, stored = runtime.settings, staging.communities
-    reports, communities = stored.reports(), hierarchy.communities
     valid = dict[str, Report]()
-    if graph.touched is not None:
+    if graph.touched is None:
+        reports = stored.reports()
+    else:
+        # Whatever the change does not reach stands as it is stored.
+        hierarchy = hierarchy.reached_by(graph.touched, stored.failed_reports())
+        reports = stored.reports(of=[community.id for community in hierarchy.before])
         lost, touched = set(graph.lost), set(graph.touched)
         standing = still_valid_reports(hierarchy, reports, lost, touched, settings.report_drift)
         valid = {report.community: report for report in standing}
+    communities = hierarchy.communities
     known = {old.inputs: old for old in reports if old.inputs}
     before = _with_report(hierarchy.before, reports)
     stored.replace_communities(

@@ -122,15 +122,17 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
 
 
 def _step(step: str, plan: _Plan, rate: _Rate, runtime: Runtime) -> StepForecast:
-    """What a step would take; of extractions the prompt and the passages are counted."""
+    """What a step would take; of extractions the prompts are counted as they would be sent."""
     maker = runtime.makers[step]
     calls = round(rate.calls * plan.changed[step])
     tokens_in = calls * rate.input_tokens
     if step == "extract":
-        passages = [passage.text for passage in plan.unread if passage.kind != "triples"]
+        passages = [passage for passage in plan.unread if passage.kind != "triples"]
         calls = len(passages) * (1 + runtime.extract.gleanings)
-        prompt = sum(count_tokens([message.content for message in maker.module.prompt]))
-        tokens_in = (len(passages) * prompt + sum(count_tokens(passages))) * (1 + runtime.extract.gleanings)
+        prompts = (maker.module.messages({**maker.fixed, "title": it.title, "passage": it.text}) for it in passages)
+        read = Counter(message.content for messages in prompts for message in messages)
+        of_all = sum(many * read[text] for text, many in zip(read, count_tokens(list(read)), strict=True))
+        tokens_in = of_all * (1 + runtime.extract.gleanings)
     tokens = round(tokens_in), round(calls * rate.output_tokens)
     client = runtime.models.client(maker.role)
     cost = client.price.cost(*tokens) if client and client.price else None

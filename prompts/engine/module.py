@@ -15,10 +15,11 @@ from prompts.engine.bridge import run_sync
 from prompts.engine.calls import Call, Message, NotAsAsked, rough_tokens
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.models import priority
-from prompts.engine.output_formats import conversation, rendered, shape_of, texts
+from prompts.engine.output_formats import conversation, rendered, shape_of, system_message, texts
 from prompts.engine.prompt_guard import restore
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show, TextField, Withdrawn
+from prompts.text.words import is_han
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
 _OURS = {"temperature", "max_tokens", "rollout_id"}
@@ -132,8 +133,16 @@ class StepModule(dspy.Predict):
         )
 
     @cached_property
-    def _examples(self) -> str:
-        return rendered(self.signature, self.of.output_format, self.of.fitting_examples)
+    def _examples(self) -> tuple[str, str]:
+        """What inputs in other languages and those in Chinese are shown: the examples in their script, or else all."""
+        by_script: dict[bool, list[Mapping[str, object]]] = {False: [], True: []}
+        for example in self.of.fitting_examples:
+            given = [example.get(name) for name in self.signature.input_fields]
+            by_script[is_han("\n".join(texts(given)))].append(example)
+        return self._rendered(by_script[False]), self._rendered(by_script[True])
+
+    def _rendered(self, examples: Sequence[Mapping[str, object]]) -> str:
+        return rendered(self.signature, self.of.output_format, examples or self.of.fitting_examples)
 
     @cached_property
     def _example_sentences(self) -> frozenset[str]:
@@ -142,9 +151,12 @@ class StepModule(dspy.Predict):
 
     @property
     def prompt(self) -> tuple[Message, ...]:
-        """All that the model reads; inputs that differ from call to call stand as their names in angle brackets."""
+        """All that the model reads, with the examples of every script; inputs that differ from call to call stand as
+        their names in angle brackets."""
         inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.of.fixed
-        return self.messages(inputs)
+        _, *turns = self.messages(inputs)
+        examples = self._rendered([]) if len(turns) == 1 else ""
+        return system_message(self.step, self.signature, self.of.output_format, examples), *turns
 
     @property
     def prompt_hash(self) -> str:

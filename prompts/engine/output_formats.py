@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from prompts.engine.calls import Message, NotAsAsked, Schema, memo
 from prompts.engine.prompt_guard import neutralise, neutralised
+from prompts.text.words import is_han
 
 if TYPE_CHECKING:
     import dspy
@@ -33,13 +34,19 @@ END = "END"
 
 
 @memo
-def system_message(step: str, signature: "type[dspy.Signature]", output: "JsonFormat", examples: str = "") -> Message:
-    """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them."""
+def system_message(
+    step: str, signature: "type[dspy.Signature]", output: "JsonFormat", examples: str = "", chinese: bool = True
+) -> Message:
+    """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them.
+
+    Paragraphs of the instruction that begin with 例 are for inputs in Chinese.
+    """
     inputs = []
     for name, field in signature.input_fields.items():
         description = _description(name, field)
         inputs.append(f"- {name}: {description}" if description else f"- {name}")
-    instructions = unwrapped(str(signature.instructions))
+    paragraphs = unwrapped(str(signature.instructions)).split("\n\n")
+    instructions = "\n\n".join(text for text in paragraphs if chinese or not text.startswith("例"))
     parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(inputs), output.form(signature), examples]
     return Message("system", "\n\n".join(filter(None, parts)))
 
@@ -94,11 +101,12 @@ def conversation(
     output: "JsonFormat",
     demos: Sequence[Mapping[str, object]],
     inputs: Mapping[str, object],
-    examples: str = "",
+    examples: tuple[str, str] = ("", ""),
 ) -> tuple[Message, ...]:
     """System message, demonstrations that have an output (as turns of their own), then the inputs.
 
-    The system message's examples stand back where there are demonstrations.
+    Of the system message's examples those for inputs in Chinese (the second) or in another language are shown; they
+    stand back where there are demonstrations.
     """
     turns: list[Message] = []
     for demo in demos:
@@ -107,8 +115,9 @@ def conversation(
                 user_message(signature, demo, whole=False),
                 Message("assistant", neutralise(output.write(signature, demo))),
             ]
+    chinese = is_han("\n".join(texts(dict(inputs))))
     return (
-        system_message(step, signature, output, "" if turns else examples),
+        system_message(step, signature, output, "" if turns else examples[chinese], chinese),
         *turns,
         user_message(signature, inputs),
     )
@@ -287,10 +296,10 @@ class RecordsFormat(JsonFormat):
         ]
         remarks = [f"- {letter} {name}: {field.description}" for letter, name, field in columns if field.description]
         several = any(_is_several(field) for _, _, field in columns)
-        rule = " Within a field, several values stand apart by a semicolon." if several else ""
+        rule = ", several values in a field by a semicolon" if several else ""
         return (
-            "Answer with one record a line, fields apart by one tab, no tab or line break inside a field, nothing else."
-            f"{rule} After the last record write a line {END}. The records:\n" + "\n".join([*lines, END, *remarks])
+            f"Answer with one record a line and nothing else, its fields apart by one tab{rule}; after the last record "
+            f"a line {END}:\n" + "\n".join([*lines, END, *remarks])
         )
 
     def schema(self, signature: "type[dspy.Signature]") -> Schema | None:

@@ -15,7 +15,7 @@ from prompts.text.names import kind_of_words
 from storage.graph_records import Extraction
 from storage.records import by_key
 from tasks.resolve.keys import UnionFind, kinds_differ, name_key
-from tasks.resolve.mentions import NamesRead
+from tasks.resolve.mentions import Extractions, NamesRead
 
 _RARE = 8  # names that share a word, at most, for it to make a block
 _LEAST_WORD = 5  # letters of a word that may be misspelt
@@ -27,7 +27,7 @@ OpenPair = tuple[tuple[str, str], Pair]  # two keys that may be one thing, and w
 
 
 def open_pairs(
-    extractions: Sequence[Extraction],
+    extractions: Extractions,
     documents: Mapping[str, str],
     read: NamesRead,
     joined: UnionFind,
@@ -40,8 +40,11 @@ def open_pairs(
         if joined.find(first) != joined.find(second) and not {first, second} <= titled
     ]
     wanted = {key for pair in pairs for key in pair}
-    beside = _beside(extractions, wanted)
-    descriptions = sorted(_descriptions(extractions, documents, wanted))
+    naming = {document for key in wanted for document in read.documents[key]}
+    chunks = [chunk for chunk, document in documents.items() if document in naming]
+    found = extractions.extractions(chunks) if chunks else []
+    beside = _beside(found, wanted)
+    descriptions = sorted(_descriptions(found, documents, wanted))
     quoted = by_key((key, description) for key, _, description in descriptions)
     named = {
         key: NameInContext(name=read.written[key][0], kind=read.kinds[key], said=tuple(quoted.get(key, [])[:MOST_SAID]))
@@ -105,7 +108,7 @@ def _descriptions(
     """(Wanted key, document, sentence there that describes it)."""
     return {
         (key, documents[extraction.chunk], mention.description)
-        for extraction in (extractions if wanted else ())
+        for extraction in extractions
         for mention in extraction.mentions
         if mention.description and (key := name_key(mention.name)) in wanted
     }
@@ -115,7 +118,7 @@ def _beside(extractions: Sequence[Extraction], wanted: set[str]) -> dict[str, se
     """For each wanted name the names that stand in a passage with it."""
     beside: dict[str, set[str]] = {key: set() for key in wanted}
     passages: Counter[str] = Counter()
-    for extraction in extractions if wanted else ():
+    for extraction in extractions:
         keys = {name_key(mention.name) for mention in extraction.mentions}
         for key in keys & wanted:
             passages[key] += 1

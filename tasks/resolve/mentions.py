@@ -1,12 +1,47 @@
 """The mentions as the rules of resolution need them: read once, in an order that is always the same."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from prompts.extract import ALIAS_PREDICATE
 from storage.graph_records import Extraction
 from tasks.resolve.keys import main_kind, name_key
+
+
+class Extractions(Protocol):
+    """All extractions of a generation, of which no more is read than is needed: its `ExtractionStore`, or a list."""
+
+    def mentioned(self) -> Iterable[tuple[str, str, str]]:
+        """(chunk, name, kind) of every mention."""
+
+    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+        """(chunk, source, predicate, target) of the statements with this predicate, or one of these names at an end."""
+
+    def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
+        """Those of these chunks (None: of all), whole."""
+
+
+@dataclass(frozen=True)
+class ExtractionList:
+    """Extractions that are held in memory."""
+
+    held: Sequence[Extraction]
+
+    def mentioned(self) -> Iterable[tuple[str, str, str]]:
+        return [(own.chunk, mention.name, mention.kind) for own in self.held for mention in own.mentions]
+
+    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+        return [
+            (own.chunk, relation.source, relation.predicate, relation.target)
+            for own in self.held
+            for relation in own.relations
+            if relation.predicate == predicate or not {relation.source, relation.target}.isdisjoint(names)
+        ]
+
+    def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
+        return self.held if chunks is None else [own for own in self.held if own.chunk in set(chunks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +63,7 @@ class NamesRead:
     ties: Mapping[str, set[str]]
 
 
-def names_read(extractions: Sequence[Extraction], documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
+def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
     """`documents` maps chunks to documents, `titles` documents to titles."""
     keys: dict[str, set[str]] = defaultdict(set)
     where: dict[str, set[str]] = defaultdict(set)
@@ -37,23 +72,22 @@ def names_read(extractions: Sequence[Extraction], documents: Mapping[str, str], 
     written: dict[str, set[str]] = defaultdict(set)
     stated: set[tuple[str, str, str]] = set()
     ties: dict[str, set[str]] = defaultdict(set)
-    for extraction in extractions:
-        document = documents[extraction.chunk]
-        for mention in extraction.mentions:
-            key = name_key(mention.name)
-            keys[document].add(key)
-            where[key].add(document)
-            kinds[key][mention.kind] += 1
-            written[key].add(mention.name)
-            if key.endswith(")"):
-                qualified[key[: key.rindex(" (")]].add(key)
-        for relation in extraction.relations:
-            ends = name_key(relation.source), name_key(relation.target)
-            if relation.predicate == ALIAS_PREDICATE and ends[0] != ends[1]:
-                stated.add((document, *ends))
-            for end, other in (ends, ends[::-1]):
-                if end.endswith(")"):
-                    ties[end].add(other)
+    for chunk, name, kind in extractions.mentioned():
+        document, key = documents[chunk], name_key(name)
+        keys[document].add(key)
+        where[key].add(document)
+        kinds[key][kind] += 1
+        written[key].add(name)
+        if key.endswith(")"):
+            qualified[key[: key.rindex(" (")]].add(key)
+    named = [name for keys_of in qualified.values() for key in keys_of for name in written[key]]
+    for chunk, source, predicate, target in extractions.related(ALIAS_PREDICATE, named):
+        ends = name_key(source), name_key(target)
+        if predicate == ALIAS_PREDICATE and ends[0] != ends[1]:
+            stated.add((documents[chunk], *ends))
+        for end, other in (ends, ends[::-1]):
+            if end.endswith(")"):
+                ties[end].add(other)
     return NamesRead(
         keys={document: sorted(keys[document]) for document in sorted(keys)},
         documents={key: sorted(names) for key, names in where.items()},

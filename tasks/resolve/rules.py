@@ -22,11 +22,10 @@ from prompts.resolve import Decided, Pair, decide
 from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from prompts.text.names import CLASSES, TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
-from storage.graph_records import Extraction
 from storage.provenance import DocumentName
 from tasks.resolve.candidates import OpenPair, fits_given, open_pairs
 from tasks.resolve.keys import Resolved, UnionFind, kinds_differ
-from tasks.resolve.mentions import NamesRead, names_read
+from tasks.resolve.mentions import Extractions, NamesRead, names_read
 
 _CLEAR = 1.25  # how much better the best of several homonyms must fit
 _ABBREVIATION = range(3, 7)  # letters
@@ -55,7 +54,7 @@ class Prepared:
 
 
 def prepare(
-    extractions: Sequence[Extraction],
+    extractions: Extractions,
     documents: Mapping[str, str],
     titles: Mapping[str, str],
     exact: Collection[str] = (),

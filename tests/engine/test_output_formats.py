@@ -16,6 +16,7 @@ from prompts.engine.streaming import ShownText, TextField
 from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
+from prompts.text.words import is_han
 
 RECORDS = RecordsFormat(E="entities", R="relations")
 JSON = JsonFormat()
@@ -29,11 +30,15 @@ def test_a_request_names_its_step_and_marks_its_fields() -> None:
     assert user.content == '[[ ## kinds ## ]]\n["a", "b"]\n\n[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP'
 
 
-def test_our_examples_stand_in_the_system_message_as_the_step_reads_them() -> None:
+@pytest.mark.parametrize("passage", ["The weir was raised.", "水利局于2016年建成该站。"])
+def test_the_example_in_the_passage_s_script_stands_in_the_system_message_as_the_step_reads_it(passage: str) -> None:
     step = Extract(Models.offline())
-    system, asked = step.module.messages({"title": "T", "passage": "P", "kinds": []})
-    _, first, second = system.content.split("\n\nExample, not to be repeated.\n")
-    for shown, example in zip((first, second), step.fitting_examples, strict=True):
+    system, asked = step.module.messages({"title": "T", "passage": passage, "kinds": ["person"]})
+    _, shown = system.content.split("\n\nExample, not to be repeated.\n")
+    for example in step.fitting_examples:
+        if is_han(str(example["passage"])) != is_han(passage):
+            assert str(example["passage"]) not in system.content
+            continue
         given, answer = shown.split("\n→\n")
         assert given == f"title: {example['title']}\npassage: {example['passage']}"
         assert RECORDS.write(step.module.signature, RECORDS.read(step.module.signature, answer)) == answer

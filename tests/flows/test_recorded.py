@@ -413,7 +413,7 @@ async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
     async def long_run() -> None:
         async with Progress() as progress:
             progress.tell("slowly", 60, 120)
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(PATIENCE):
                 while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110 -- the server
                     await asyncio.sleep(0.2)
             seen.append(str(found.data))

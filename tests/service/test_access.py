@@ -14,6 +14,7 @@ import pytest
 from flows.service.access import COOKIE, DayLimits, RequestLimits, TooOften
 from prompts.engine.spending import Meter, Spent
 from storage.errors import UsageError
+from tests.patience import PATIENCE
 from tests.server.client import Server
 from tests.service.conftest import QUESTION, Start, keys_of
 
@@ -34,7 +35,7 @@ def refused(answer: httpx.Response, status: int, kind: str) -> dict[str, str]:
 def raw(client: httpx.Client, head: str, body: bytes = b"") -> str:
     """What the service answers to bytes as they are; nothing further is sent."""
     place = urlsplit(str(client.base_url))
-    with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as connection:
+    with closing(socket.create_connection((place.hostname, place.port), timeout=PATIENCE)) as connection:
         connection.sendall(head.replace("\n", "\r\n").encode() + body)
         answer = b""
         while b"}}" not in answer and (piece := connection.recv(65536)):
@@ -203,7 +204,7 @@ def test_who_has_no_key_reads_why_whatever_is_sent(method: str, start: Start) ->
     head = f"{method} /api/v1/documents/a.txt HTTP/1.1\nHost: 127.0.0.1\nContent-Length: %d\n\n"
     for size in (2, 500_000):
         place = urlsplit(str(client.base_url))
-        with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as connection:
+        with closing(socket.create_connection((place.hostname, place.port), timeout=PATIENCE)) as connection:
             connection.sendall((head % size).replace("\n", "\r\n").encode())
             answer = connection.recv(65536)
             assert answer.startswith(b"HTTP/1.1 401")  # it does not wait for the body
@@ -218,7 +219,7 @@ def test_a_client_that_stops_sending_holds_up_nobody(start: Start) -> None:
     client = start(limits=RequestLimits(upload_bytes=1000, piece_seconds=0.5))
     head = f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: 100\n\n"
     place = urlsplit(str(client.base_url))
-    with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as slow:
+    with closing(socket.create_connection((place.hostname, place.port), timeout=PATIENCE)) as slow:
         slow.sendall(head.replace("\n", "\r\n").encode() + b'{"question"')
         assert "Tomas Reyd" in client.post(ASK, json={"question": QUESTION}).json()["answer"]
         assert b"408" in slow.recv(65536)
@@ -229,7 +230,7 @@ def test_a_client_that_reads_slowly_holds_up_nobody(start: Start) -> None:
     body = json.dumps({"question": QUESTION, "stream": True}).encode()
     head = f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: {len(body)}\n\n"
     place = urlsplit(str(client.base_url))
-    with closing(socket.create_connection((place.hostname, place.port), timeout=60)) as slow:
+    with closing(socket.create_connection((place.hostname, place.port), timeout=PATIENCE)) as slow:
         slow.sendall(head.replace("\n", "\r\n").encode() + body)
         assert slow.recv(10)
         for _ in range(3):

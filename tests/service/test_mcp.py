@@ -19,6 +19,7 @@ from flows.service.mcp_server import mcp_server
 from flows.service.workspaces import Workspaces
 from flows.session import Sessions
 from flows.settings import load_settings
+from tests.patience import PATIENCE
 from tests.service.serving import served_workspace
 from tests.workspaces import indexed
 
@@ -125,19 +126,19 @@ async def test_answers_follow_a_new_generation(tmp_path: Path, sessions: Session
 async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Path) -> None:
     key, row = new_key("agent", "ask")
     with served_workspace(workspace, keys=(row,)) as service:
-        async with httpx.AsyncClient() as plain:
+        async with httpx.AsyncClient(timeout=PATIENCE) as plain:
             refused = await plain.post(f"{service.url}/mcp", json={})
             assert (refused.status_code, refused.json()["error"]["type"]) == (401, "KeyMissing")
         headers = {"Authorization": f"Bearer {key}"}
         for address in ("/mcp", "/mcp/default"):
             async with (
-                httpx2.AsyncClient(headers=headers) as http,
+                httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
                 Client(streamable_http_client(f"{service.url}{address}", http_client=http)) as connected,
             ):
                 answer = await called(connected, "ask", question="Who designed Orla Bridge?")
                 assert "Tomas Reyd" in answer["answer"]
                 assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
-        async with httpx.AsyncClient(headers=headers) as plain:
+        async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as plain:
             counted = (await plain.get(f"{service.url}/metrics")).text
             assert 'trellis_answers_total{fallback="none"' in counted, (
                 "they are counted, and wait their turn, like others"

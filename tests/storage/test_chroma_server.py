@@ -20,7 +20,7 @@ from storage.errors import SettingsError, StorageError
 from storage.vector_stores import open_vector_store
 from storage.vectors import ServerAddress
 from storage.workspace import Workspace
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for
 from tests.server.dripping import BODY, HEAD, PROVISIONAL, dripping
 from tests.storage.samples import publish, put, same_ranking, served_by, vector
 
@@ -213,7 +213,7 @@ def guarded(upstream: str, header: str, value: str) -> Iterator[str]:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             if self.headers.get(header) == value:
                 sent = {"content-type": self.headers.get("content-type") or "application/json"}
-                answer = httpx.request(self.command, upstream + self.path, content=body, headers=sent, timeout=60)
+                answer = httpx.request(self.command, upstream + self.path, content=body, headers=sent, timeout=PATIENCE)
                 status, content = answer.status_code, answer.content
             else:
                 status, content = 401, b"{}"
