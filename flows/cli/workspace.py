@@ -14,6 +14,7 @@ from prompts.tailoring import from_toml
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.export import export as export_rows
+from storage.faults import faults_told
 from storage.files import text_of_file
 from storage.layout import size_of
 from storage.workspace import Generation
@@ -143,7 +144,7 @@ def export(options: Namespace, screen: Screen) -> None:
     folder that has it holds a whole export. Raises UsageError for a folder that holds anything else.
     """
     folder = Path(options.folder)
-    with runtime_of(options).workspace.read(options.as_of) as generation:
+    with runtime_of(options).workspace.read(options.as_of) as generation, faults_told(folder):
         _make_room(folder)
         files = _WRITERS[options.format](folder, generation)
         manifest = {"version": EXPORT_VERSION, "format": options.format, "files": files}

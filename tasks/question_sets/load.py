@@ -15,6 +15,7 @@ from typing import Any
 
 from storage.errors import SourceNotFound, UsageError
 from storage.evaluation_records import EvaluationQuestion
+from storage.faults import faults_told
 from storage.files import content_of_file
 from tasks.question_sets.formats import PublishedSet, QuestionSet, Row, flat_corpus, flat_questions, published_sets
 
@@ -53,7 +54,8 @@ def load_set(name_or_path: str | Path, data: Path | None = None, first: int | No
 def write_questions(questions: Sequence[EvaluationQuestion], path: Path) -> None:
     """Write questions as rows that `load_set` reads and `trellis ask --questions` answers."""
     rows = (question.model_dump(mode="json", exclude_defaults=True) for question in questions)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    with faults_told(path):
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def write_corpus(question_set: QuestionSet, folder: Path) -> list[Path]:
