@@ -30,6 +30,7 @@ from prompts.tailoring import (
     from_toml,
 )
 from storage.errors import SettingsError, SettingsFileError, UnknownSetting
+from storage.files import text_of_file
 
 PREFIX = "TRELLIS_"
 # Before the name of a secret block of Prefect's, in the place of a key.
@@ -397,7 +398,7 @@ def read_instructions(folder: Path) -> dict[str, str]:
     instructions: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
         try:
-            instructions[path.stem] = path.read_text(encoding="utf-8").strip()
+            instructions[path.stem] = text_of_file(path).strip()
         except UnicodeDecodeError as error:
             raise SettingsError("prompts", str(path), "a text in UTF-8") from error
         if not instructions[path.stem]:
@@ -415,7 +416,7 @@ def read_programs(folder: Path) -> tuple[dict[str, Any], ...]:
     compiled: list[dict[str, Any]] = []
     for path in sorted(folder.glob("*.json")):
         try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
+            saved = json.loads(text_of_file(path))
         except ValueError as error:
             raise SettingsError("programs", str(path), "JSON as `step.save` writes it") from error
         states = [saved, *saved.values()] if isinstance(saved, dict) else []
@@ -472,7 +473,7 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return {"tailoring": _plain(from_toml(path.read_text(encoding="utf-8")))}
+        return {"tailoring": _plain(from_toml(text_of_file(path)))}
     except ValidationError as error:
         raise _explain(error, f"{path}: ", Tailoring) from error
     except (ValueError, RecursionError) as error:
@@ -487,7 +488,7 @@ def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
             raise SettingsError(f"{PREFIX}CONFIG", named, "the path of a file that exists")
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(text_of_file(path))
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a figure too long, tables too deep
         raise SettingsFileError(path, error) from error
 

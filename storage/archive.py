@@ -26,6 +26,7 @@ from storage.database import Database
 from storage.errors import ArchiveError, Damaged, NoGeneration, StorageError, UsageError
 from storage.evaluations import EvaluationStore
 from storage.faults import fault_of, faults_told
+from storage.files import open_file
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
 from storage.recovery import damage
@@ -37,6 +38,8 @@ _OURS = re.compile(
     r"CURRENT|side\.sqlite|evaluations\.duckdb|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
 )
 _GZIP = b"\x1f\x8b"
+_OTHERWISE = {b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"PK\x03\x04": "unzip"}
+_MOST_FILES = 5_000  # a generation has two
 _LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of gzip say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
@@ -137,15 +140,7 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
         _unpack(file, aside)
         with faults_told(root):
             pointer, numbers = layout.pointer(), layout.folders()
-            problems = [_problem_of_pointer(layout), _problem_of_tailoring(aside / "tailoring.toml", read_tailoring)]
-            problems += [_problem_of_generation(layout.folder(number), number) for number in numbers]
-            if layout.database_file.is_file():
-                problems.append(_problem_of_database(layout.database_file))
-            if layout.evaluations_file.is_file():
-                problems.append(_problem_of_evaluations(layout.evaluations_file))
-            if pointer.current is None or layout.stated() not in (None, pointer):
-                problems.append("its current generation is not in it")
-            if problem := next(filter(None, problems), ""):
+            if problem := next(filter(None, _problems(layout, pointer, numbers, read_tailoring)), ""):
                 raise ArchiveError(file, problem)
             if layout.stated() is None:
                 layout.point(pointer)
@@ -155,6 +150,21 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return report
+
+
+def _problems(
+    layout: Layout, pointer: Pointer, numbers: list[int], read_tailoring: Callable[[str], object]
+) -> Iterator[str]:
+    """What keeps the unpacked files from being a workspace, one after another; empty where a part is sound."""
+    yield _problem_of_pointer(layout)
+    yield _problem_of_tailoring(layout.root / "tailoring.toml", read_tailoring)
+    yield from (_problem_of_generation(layout.folder(number), number) for number in numbers)
+    if layout.database_file.is_file():
+        yield _problem_of_database(layout.database_file)
+    if layout.evaluations_file.is_file():
+        yield _problem_of_evaluations(layout.evaluations_file)
+    if pointer.current is None or layout.stated() not in (None, pointer):
+        yield "its current generation is not in it"
 
 
 @contextmanager
@@ -203,10 +213,13 @@ def _unpack(file: Path, target: Path) -> None:
             closing(_Unpacked(_stream(file))) as stream,
             tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:") as archive,
         ):
-            for entry in archive:
+            for count, entry in enumerate(archive):
+                if count > _MOST_FILES:
+                    raise ArchiveError(file, f"it holds more than {_MOST_FILES:,} files")
                 if entry.name == _LIST:
                     continue
-                if not entry.isreg() or not _OURS.fullmatch(entry.name):
+                # A sparse file of a kilobyte may be unpacked to a terabyte.
+                if not entry.isreg() or entry.issparse() or not _OURS.fullmatch(entry.name):
                     raise ArchiveError(file, f"its entry {entry.name!r} is not of a workspace")
                 path = target / entry.name
                 with faults_told(target):
@@ -243,9 +256,12 @@ class _Unpacked:
 
 def _stream(file: Path) -> IO[bytes]:
     """The file as it is packed, unpacked while it is read; by its first bytes, since a name may say anything."""
-    with file.open("rb") as stream:
-        packed = stream.read(len(_GZIP)) == _GZIP
-    return cast("IO[bytes]", gzip.open(file) if packed else file.open("rb"))
+    stream = open_file(file)
+    begins = stream.peek(16)
+    if tool := next((tool for first, tool in _OTHERWISE.items() if begins.startswith(first)), ""):
+        stream.close()
+        raise ArchiveError(file, "only .tar and .tar.gz are read", f"Unpack it first (`{tool}`); nothing was changed.")
+    return cast("IO[bytes]", gzip.open(stream) if begins.startswith(_GZIP) else stream)
 
 
 def _report(file: Path, packed: Path, pointer: Pointer, numbers: list[int]) -> ArchiveReport:

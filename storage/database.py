@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -346,6 +346,13 @@ def _named(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence
     result = connection.execute(sql, _bound(parameters))
     names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def names_of(kind: type) -> tuple[str, ...]:
+    """Of the fields of a kind of records."""
+    if issubclass(kind, Record):
+        return tuple(kind.model_fields)
+    return kind._fields if hasattr(kind, "_fields") else tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
 
 
 @cache

@@ -7,9 +7,9 @@ twice. What does not fit that form (a text that is no slice) is stored as it is,
 import json
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Literal
+from typing import Literal, cast
 
-from storage.database import CHUNKS_IN_ORDER, SparseCounts, Store, selection, sparse_counts
+from storage.database import CHUNKS_IN_ORDER, SparseCounts, Store, names_of, selection, sparse_counts
 from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
 
@@ -44,9 +44,10 @@ def to_stored(document: Document) -> list[StoredPart]:
             cursor = end + _BETWEEN_PARTS
         rows.append(
             StoredPart(
-                **part.model_dump(exclude={"text", "triples", "metadata"}), ordinal=ordinal, hash=part.hash,
-                start=max(start, 0), end=end if start >= 0 else 0, own_text=None if start >= 0 else part.text,
-                triples=_triples_to_json(part), metadata=json.dumps(part.metadata, ensure_ascii=False)
+                document=part.document, ordinal=ordinal, source=part.source, path=part.path, kind=part.kind,
+                title=part.title, hash=part.hash, start=max(start, 0), end=end if start >= 0 else 0,
+                own_text=None if start >= 0 else part.text, triples=_triples_to_json(part),
+                metadata=json.dumps(part.metadata, ensure_ascii=False), pages=part.pages,
             )
         )  # fmt: skip
     return rows
@@ -55,8 +56,10 @@ def to_stored(document: Document) -> list[StoredPart]:
 def from_stored(row: StoredPart, document_text: str) -> Part:
     """The part that `to_stored` was given, equal in every field."""
     text = document_text[row.start : row.end] if row.own_text is None else row.own_text
-    same = row.model_dump(include={"document", "source", "path", "kind", "title", "pages"})
-    return Part(**same, text=text, triples=_triples_from_json(row.triples, text), metadata=json.loads(row.metadata))
+    return Part(
+        document=row.document, source=row.source, path=row.path, kind=row.kind, title=row.title, text=text,
+        triples=_triples_from_json(row.triples, text), metadata=json.loads(row.metadata), pages=row.pages,
+    )  # fmt: skip
 
 
 def _triples_to_json(part: Part) -> str:
@@ -139,9 +142,13 @@ class DocumentStore(Store):
         self._require(ids or (), stored)
         parts = self._parts({name: str(row["text"]) for name, row in stored.items()})
         return [
-            Document.model_validate({**row, "parts": parts.get(name, ()), "metadata": json.loads(str(row["metadata"]))})
+            Document(
+                id=name, title=str(row["title"]), text=str(row["text"]), language=str(row["language"]),
+                parts=tuple(parts.get(name, ())), metadata=json.loads(str(row["metadata"])),
+                pages=tuple(cast("list[int]", row["pages"])),
+            )
             for name, row in stored.items()
-        ]
+        ]  # fmt: skip
 
     def texts(self, ids: Collection[str]) -> list[DocumentText]:
         """The texts alone, without their parts, in the order of the ids. Raises UnknownDocument too."""
@@ -149,7 +156,8 @@ class DocumentStore(Store):
         rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE id IN ({marks or 'NULL'})", list(ids))
         self._require(ids, [str(row[0]) for row in rows])
         return [
-            DocumentText.model_validate(dict(zip(("id", "text", "pages"), row, strict=True))) for row in sorted(rows)
+            DocumentText(id=str(name), text=str(text), pages=tuple(cast("list[int]", pages)))
+            for name, text, pages in sorted(rows)
         ]
 
     def _require(self, ids: Collection[str], there: Collection[str]) -> None:
@@ -160,7 +168,8 @@ class DocumentStore(Store):
         """The chunks with one of the ids, of one of the documents (None: any), by document and ordinal."""
         by_id, first = selection("id", ids)
         by_document, second = selection("document", documents)
-        return self._db.select(Chunk, "chunks", "document, ordinal", (f"{by_id} AND {by_document}", first + second))
+        where = f"{by_id} AND {by_document}", first + second
+        return [Chunk(*row) for row in self._db.each(names_of(Chunk), "chunks", "document, ordinal", where)]  # type: ignore[arg-type]
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks, without reading their texts."""
@@ -211,7 +220,7 @@ class DocumentStore(Store):
             self._drop_chunks([c for c in before if c not in staying])
             self._move(moved)
             self._db.delete("chunks", "document", owners)
-            self._db.insert_records("chunks", chunks, tuple(Chunk.model_fields))
+            self._db.insert_records("chunks", chunks, names_of(Chunk))
 
     def remove_documents(self, ids: Collection[str]) -> None:
         """Removes documents with their parts and chunks, and all that was derived from those chunks alone."""

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
 from storage.database import Store, selection
-from storage.records import Record
+from storage.records import Document, Record
 
 if TYPE_CHECKING:
     from storage.staging import OpenGeneration
@@ -22,8 +22,8 @@ def export(generation: "OpenGeneration") -> Export:
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()
     rows_by_kind = {
-        "documents": [d.model_dump(mode="json") for d in generation.documents.documents()],
-        "chunks": [c.model_dump(mode="json") for c in generation.documents.chunks()],
+        "documents": TypeAdapter(list[Document]).dump_python(generation.documents.documents(), mode="json"),
+        "chunks": [asdict(c) for c in generation.documents.chunks()],
         "mentions": [m._asdict() for e in extractions for m in e.mentions],
         "relation_mentions": [r._asdict() | {"keys": list(r.keys)} for e in extractions for r in e.relations],
         "claim_mentions": [c._asdict() for e in extractions for c in e.claims],

@@ -7,10 +7,10 @@ SQL; what is compared travels in as columns, and nothing of a question becomes S
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, selection, sparse_counts
+from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, names_of, selection, sparse_counts
 from storage.errors import NotFound
 from storage.graph_records import (
     Alias,
@@ -47,8 +47,7 @@ class GraphStore(Store):
 
     def entities(self, ids: Collection[str] | None = None) -> list[Entity]:
         """By id; ids that are not there are left out."""
-        names = [field.name for field in fields(Entity)]
-        return [Entity(*row) for row in self._db.each(names, "entities", "id", selection("id", ids))]  # type: ignore[arg-type]
+        return [Entity(*row) for row in self._db.each(names_of(Entity), "entities", "id", selection("id", ids))]  # type: ignore[arg-type]
 
     def entity_ids(self) -> list[str]:
         """Of all entities, sorted."""
@@ -68,7 +67,7 @@ class GraphStore(Store):
 
     def _relations(self, where: Selection) -> list[Relation]:
         # Most have no keys, and DuckDB takes its time to make an empty list.
-        names = [field.name for field in fields(Relation) if field.name != "keys"]
+        names = [name for name in names_of(Relation) if name != "keys"]
         rows = self._db.each([*names, "CASE WHEN len(keys) > 0 THEN keys END"], "relations", "id", where)
         return [Relation(*values, tuple(keys or ())) for *values, keys in rows]  # type: ignore[arg-type, call-arg]
 
@@ -110,7 +109,7 @@ class GraphStore(Store):
                 self._db.delete(table, column, ids)
                 if records:
                     more = {"strength": strengths} if table == "edges" else None
-                    names = [name for name in _names_of(records[0]) if name != "weight"]
+                    names = [name for name in names_of(type(records[0])) if name != "weight"]
                     self._db.insert_records(table, records, names, more)
 
     def count_degrees(self, entities: Collection[str]) -> None:
@@ -126,15 +125,6 @@ class GraphStore(Store):
                 """,
                 [entities],
             )
-
-
-def _names_of(record: Record | Occurrence | Entity | Relation) -> Iterable[str]:
-    """The names of its fields."""
-    if isinstance(record, Occurrence):
-        return record._fields
-    if isinstance(record, Record):
-        return type(record).model_fields
-    return [field.name for field in fields(record)]
 
 
 # --- communities and reports -----------------------------------------------------------------------------------------

@@ -6,11 +6,12 @@ Offsets (`start`, `end`) count code points in the stored text of a document, end
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,7 +45,11 @@ class Record(BaseModel):
 Scalar = str | int | float | bool | None
 
 
-class Triple(Record):
+# What a source holds, of which there may be millions, is plain: records of pydantic take three times the memory.
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
     """One imported fact; `weight` counts how often it was asserted."""
 
     s: str
@@ -56,7 +61,8 @@ class Triple(Record):
         return f"{self.s} -[{self.p}]-> {self.o}"
 
 
-class Part(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
     """What one source says about one document: a text, or triples (one rendered triple a line in `text`).
 
     `pages` holds the offset in `text` at which each page starts (empty where the format has no pages).
@@ -69,7 +75,7 @@ class Part(Record):
     title: str
     text: str
     triples: tuple[Triple, ...] = ()
-    metadata: dict[str, Scalar] = Field(default_factory=dict)
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
     pages: tuple[int, ...] = ()
 
     @property
@@ -105,7 +111,8 @@ class DeadLetter(Record):
     remedy: str = ""
 
 
-class DocumentText(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentText:
     """What a quotation is compared with: the text of a stored document, and where its pages begin."""
 
     id: str
@@ -117,20 +124,22 @@ class DocumentText(Record):
         return sum(1 for start in self.pages if start <= offset) or None if self.pages else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document(DocumentText):
     """A stored document: all its parts, text parts first, joined by a blank line."""
 
     title: str
     language: str
     parts: tuple[Part, ...]
-    metadata: dict[str, Scalar] = Field(default_factory=dict)
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
         return content_id("doc", *(part.hash for part in self.parts))
 
 
-class Chunk(Record):
+@dataclass(frozen=True, slots=True)
+class Chunk:
     """A passage of a document. `heading` is the path of headings above it ("Guide > Setup"), or empty."""
 
     id: str

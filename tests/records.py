@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter
+
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk
 from tasks.report import ReportEvidence
@@ -13,7 +15,7 @@ def chunk_of(text: str = "x", document: str = "d", ordinal: int = 0, start: int 
         "id": f"chk_{document}_{ordinal}" if ordinal else f"chk_{document}", "document": document, "ordinal": ordinal,
         "start": start, "end": start + len(text), "text": text, "tokens": 9, "language": "en", "title": document,
     }  # fmt: skip
-    return Chunk.model_validate(fields | changes)
+    return TypeAdapter(Chunk).validate_python(fields | changes)
 
 
 def evidence_of(stated: Sequence[tuple[str, str, str]], *, described: bool = False) -> ReportEvidence:

@@ -174,7 +174,7 @@ def context(limit: int = 1000, members: str = "abc") -> ReportContext:
         )
         for one, description in (("b", "B had to pay."), ("c", CLAIMED["c"]))
     )  # fmt: skip
-    evidence = replace(evidence, claims=claims, chunks=(chunk.model_copy(update={"text": text}),))
+    evidence = replace(evidence, claims=claims, chunks=(replace(chunk, text=text),))
     community = Community(id="com", level=0, parent=None, members=tuple(members))
     return ReportContextBuilder(evidence, [community], limit).context(community, "m")
 

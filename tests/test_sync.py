@@ -1,6 +1,7 @@
 """Sync by content: what is added, changed, renamed, removed or left alone, within the named sources only."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ MANY = tuple(part(f"d{n}", f"text {n}") for n in range(10))
 
 
 def renamed(new: str, number: int) -> Part:
-    return part(new, f"text {number}").model_copy(update={"title": f"d{number}"})
+    return replace(part(new, f"text {number}"), title=f"d{number}")
 
 
 IDS = tuple(document.document for document in MANY)
@@ -136,7 +137,7 @@ def test_a_source_that_holds_nothing_any_more_is_refused(left: tuple[str, ...]) 
     with pytest.raises(SourceEmptied, match="/t holds no document"):
         plan(loaded(*MANY, sources=("/s", "/t"), skipped=skipped), old)
     assert plan(loaded(*MANY, sources=("/s", "/t")), old, allow_removals=True).removed == ("one",)
-    moved = part("s/one", "x").model_copy(update={"title": "one"})
+    moved = replace(part("s/one", "x"), title="one")
     assert plan(loaded(*MANY, moved, sources=("/s", "/t")), old).counts.renamed == 1, "moved is not lost"
 
 
@@ -169,7 +170,7 @@ def test_what_was_forgotten_stays_out_wherever_it_is() -> None:
         return [p.document for p in exclude_forgotten(loaded(*parts, sources=sources), ["d0"], texts, known).parts]
 
     assert kept(gone, moved, other) == ["d1"]
-    assert kept(gone.model_copy(update={"text": "edited"}), other) == ["d1"]
+    assert kept(replace(gone, text="edited"), other) == ["d1"]
     assert kept(moved, other, known=("d1", "e0")) == ["e0", "d1"], "a document that says the same stays"
     alone = part("d0", "secret", source="/s/d0", path="/s/d0")
     assert kept(alone, sources=("/s/d0",)) == ["d0"], "by its name it is let in"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -295,7 +296,7 @@ def test_every_document_is_heard_before_one_is_heard_twice() -> None:
 
 def test_there_is_a_passage_even_where_none_fits_and_none_of_triples() -> None:
     assert len(some_passages([chunk("a", 0, 500), chunk("b", 0, 500)], 100, 0)) == 1
-    assert some_passages([chunk("a", 0).model_copy(update={"kind": "triples"})], 100, 0) == []
+    assert some_passages([replace(chunk("a", 0), kind="triples")], 100, 0) == []
 
 
 # --- what may enter a prompt -----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from flows.usage import error_of, in_short, source_line
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Retrieval
 from storage.errors import TrellisError, UsageError
+from storage.files import text_of_file
 from tasks.retrieve.pages import FolderRetriever
 from tasks.rewrite import turns
 
@@ -174,7 +175,7 @@ def run_batch(path: str, options: AskOptions, answering: Answering, session: Ses
     Blank lines are passed over; "-" is standard input. Raises UsageError where the file cannot be read.
     """
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+        text = sys.stdin.read() if path == "-" else text_of_file(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         message = f"The questions in {path} cannot be read: {reason}."
@@ -204,7 +205,7 @@ async def _answer_all(
                 first = error.errors(include_url=False)[0]
                 place = ".".join(map(str, first["loc"]))
                 error = UsageError(f"Line {number}: {place}: {first['msg']}.", f"A row is {ROW_FORM}.")
-            elif isinstance(error, json.JSONDecodeError | RecursionError) and row is None:
+            elif isinstance(error, ValueError | RecursionError) and row is None:
                 error = UsageError(f"Line {number}: {error}", f"A row is {ROW_FORM}.")
             elif not isinstance(error, TrellisError | EngineError):
                 log.warning("question %r failed", name, exc_info=True)

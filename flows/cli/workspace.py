@@ -14,6 +14,8 @@ from prompts.tailoring import from_toml
 from storage.archive import read_archive, write_archive
 from storage.errors import NoGeneration, StorageError, UsageError
 from storage.export import export as export_rows
+from storage.faults import faults_told
+from storage.files import text_of_file
 from storage.layout import size_of
 from storage.workspace import Generation
 
@@ -142,7 +144,7 @@ def export(options: Namespace, screen: Screen) -> None:
     folder that has it holds a whole export. Raises UsageError for a folder that holds anything else.
     """
     folder = Path(options.folder)
-    with runtime_of(options).workspace.read(options.as_of) as generation:
+    with runtime_of(options).workspace.read(options.as_of) as generation, faults_told(folder):
         _make_room(folder)
         files = _WRITERS[options.format](folder, generation)
         manifest = {"version": EXPORT_VERSION, "format": options.format, "files": files}
@@ -159,7 +161,7 @@ def _make_room(folder: Path) -> None:
     if not names:
         return
     try:
-        earlier = set(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]) & names
+        earlier = set(json.loads(text_of_file(folder / MANIFEST))["files"]) & names
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder} holds files that are no export.", "Name an empty folder, or one to be made."

@@ -21,6 +21,7 @@ from prompts.engine.providers import without_user
 from storage.answer_records import Answer
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedSystem, EvaluationQuestion
+from storage.files import content_of_file
 from storage.records import content_id
 from storage.workspace_db import WorkspaceDatabase
 from tasks.evaluate.measures import plain_answer
@@ -152,7 +153,7 @@ def _asking(session: Session, options: AskOptions) -> Callable[[EvaluationQuesti
 def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
     """A system whose answers stand in a file of rows {id, answer, values?, citations?, passages?, usage?, …}."""
     try:
-        content = file.read_bytes()
+        content = content_of_file(file)
         lines = mask_keys(content.decode("utf-8-sig")).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The answers in {file} cannot be read: {error}.", "Check answers=FILE.") from error

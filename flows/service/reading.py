@@ -84,11 +84,11 @@ def source_text(generation: Generation, document: str) -> SourceText:
         )
         for chunk in generation.documents.chunks(documents=[document])
     )  # fmt: skip
-    about = stored.model_dump(include={"title", "language", "text", "pages", "metadata"})
     sources = sorted({part.source for part in stored.parts})
-    return SourceText.model_validate(
-        {"document": stored.id, **about, "sources": sources, "spans": spans, "generation": generation.number}
-    )
+    return SourceText(
+        document=stored.id, title=stored.title, language=stored.language, text=stored.text, pages=stored.pages,
+        metadata=dict(stored.metadata), sources=tuple(sources), spans=spans, generation=generation.number,
+    )  # fmt: skip
 
 
 # --- entities --------------------------------------------------------------------------------------------------------

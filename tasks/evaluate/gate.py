@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationResult, GateCheck
+from storage.files import text_of_file
 from tasks.evaluate.compare import values_of
 from tasks.evaluate.measures import measures_named
 
@@ -36,7 +37,7 @@ class GateFile(BaseModel):
 def read_gate(path: Path) -> tuple[GateRule, ...]:
     """The rules of a TOML file. UsageError where it cannot be read, or names a measure that does not exist."""
     try:
-        rules = GateFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).gate
+        rules = GateFile.model_validate(tomllib.loads(text_of_file(path))).gate
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise UsageError(f"The gate {path} cannot be read: {error}", _FORM) from error
     measures_named([rule.measure for rule in rules])

@@ -15,6 +15,7 @@ from statistics import mean
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict, plain
+from storage.files import text_of_file
 from storage.records import Record, by_key
 from tasks.step import PATIENT, gather_or_cancel, step
 
@@ -212,7 +213,7 @@ def read_people(path: Path) -> list[Verdict]:
     UsageError for what cannot be read.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = text_of_file(path).split("\n")
         return [Verdict.model_validate({"orders": ((), ())} | json.loads(line)) for line in lines if line.strip()]
     except (OSError, ValueError, TypeError) as error:
         remedy = "A row is {question, criterion, first, second, winner}; no winner is a tie."

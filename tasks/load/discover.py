@@ -31,7 +31,8 @@ class NamedSource(Record):
 
 
 class SourceFile(Record):
-    """A file to read: `path` absolute, `id` relative to its source's base; both with forward slashes."""
+    """A file to read: `path` absolute, `id` relative to its source's base; both with forward slashes. `source` and `id`
+    are printable; the path is the file's own."""
 
     source: str
     path: str
@@ -47,7 +48,7 @@ def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
 def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
     """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
     if source.kind == "file":
-        return [SourceFile(source=source.key, path=source.key, id=printable(os.path.basename(source.key)))]
+        return [SourceFile(source=printable(source.key), path=source.key, id=printable(os.path.basename(source.key)))]
     files = []
     for path in set(_below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)):
         problem = _problem(path, source.base)
@@ -55,7 +56,7 @@ def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
             _skip(skipped, path, problem)
         else:
             relative = Path(os.path.relpath(path, source.base)).as_posix()
-            files.append(SourceFile(source=source.key, path=Path(path).as_posix(), id=printable(relative)))
+            files.append(SourceFile(source=printable(source.key), path=Path(path).as_posix(), id=printable(relative)))
     return sorted(files, key=lambda file: (file.id, file.path))
 
 

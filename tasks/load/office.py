@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from tasks.load.rows import MOST_CELLS, table_lines
 from tasks.load.text import (
     LARGEST_DOCUMENT,
+    MOST_TAGS,
     PageText,
     Unreadable,
     check_markup,
@@ -24,6 +25,7 @@ from tasks.load.text import (
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LARGEST = 1 << 30
+_LARGEST_WORD, _TAGS_OF_WORD = 30_000_000, 600_000  # its reader takes some 40 µs for a tag, 20 bytes for one of text
 _DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
 _CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
@@ -52,8 +54,10 @@ def read_office(data: bytes, ending: str) -> PageText:
     try:
         for entry in archive.infolist():
             markup = archive.read(entry) if entry.filename.endswith((".xml", ".rels")) else b""
+            if ending == ".docx" and len(markup) > _LARGEST_WORD:
+                raise Unreadable(f"{len(markup):,} bytes of text and markup, more than {_LARGEST_WORD:,}: divide it")
             if ending != ".xlsx":
-                check_markup(markup)
+                check_markup(markup, _TAGS_OF_WORD if ending == ".docx" else MOST_TAGS)
             elif sum(1 for _ in _CELLS.finditer(markup)) > MOST_CELLS:  # a sheet is read row by row
                 raise Unreadable(f"a sheet of more than {MOST_CELLS:,} cells and rows: divide it")
         return reader(data, shortened(_property_title(archive)))
@@ -94,10 +98,16 @@ def read_xlsx(data: bytes, title: str) -> PageText:
     # Row by row: two cells in opposite corners would be sixteen thousand million of them.
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
     sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    parts = []
+    parts, cells, characters = [], 0, 0
     for sheet in sheets:
         sheet.reset_dimensions()
-        rows = [[displayed(cell.value, cell.number_format) for cell in row] for row in sheet.iter_rows()]
+        rows = []
+        for row in sheet.iter_rows():
+            rows.append([displayed(cell.value, cell.number_format) for cell in row])
+            # Many cells may show one text, and many sheets be one entry of the file.
+            cells, characters = cells + len(row), characters + sum(map(len, rows[-1]))
+            if cells > MOST_CELLS or characters > LARGEST_DOCUMENT:
+                raise Unreadable(f"more than {MOST_CELLS:,} cells or 100 MB of text: divide it")
         lines = table_lines(rows)
         if lines:
             parts.append("\n".join([f"# {one_line(sheet.title)}", *lines] if len(sheets) > 1 else lines))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.load.office import join_pages
-from tasks.load.text import PageText, Unreadable, clean, one_line
+from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -53,7 +53,11 @@ def read_pdf(data: bytes) -> PageText:
             raise Unreadable("encrypted (a password is needed)") from error
         raise Unreadable(f"broken PDF ({error})") from error
     try:
-        lines = [_page_lines(document, number) for number in range(len(document))]
+        lines, characters = [], 0
+        for number in range(len(document)):
+            lines.append(_page_lines(document, number))
+            if (characters := characters + sum(len(line.text) for line in lines[-1])) > LARGEST_DOCUMENT:
+                raise Unreadable("more than 100 MB of text: divide it")  # many pages may show one content
         title = one_line(clean(document.get_metadata_dict().get("Title", "")))
     except pypdfium2.PdfiumError as error:
         raise Unreadable(f"broken PDF ({error})") from error

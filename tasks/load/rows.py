@@ -295,7 +295,7 @@ def table_lines(table: Sequence[Sequence[str]]) -> list[str]:
     rows = [[one_line(cell) for cell in row] for row in table]
     lines: list[str] = []
     names: Sequence[str] = ()
-    begins = True
+    begins, characters = True, 0
     for row, below in zip(rows, [*rows[1:], []], strict=True):
         filled = [cell for cell in row if cell]
         if not filled:
@@ -310,6 +310,10 @@ def table_lines(table: Sequence[Sequence[str]]) -> list[str]:
             labels = [*names, *[""] * len(row)]
             named = ((label, cell) for label, cell in zip(labels, row, strict=False) if cell)
             lines.append(" | ".join(f"{label}: {cell}" if label else cell for label, cell in named))
+            if (characters := characters + len(lines[-1])) > LARGEST_DOCUMENT:
+                raise Unreadable(
+                    "a table of more than 100 MB, its column names in each line: shorten them or divide it"
+                )
     return lines
 
 

@@ -12,11 +12,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from prompts.text.languages import language_of
-from storage.errors import DuplicateDocument, TooLittle
+from storage.errors import DuplicateDocument, TooLittle, UsageError
 from storage.faults import fault_of
+from storage.files import open_file
 from storage.records import DeadLetter, Document, Part, Record, Skipped, by_key
 from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.office import read_office
@@ -105,7 +106,7 @@ def read_sources(sources: Sequence[PathOrGraph]) -> Loaded:
     read += [read_graph(graph, file) for file, graph in graphs.items()]
     parts, twice = _without_second_texts(part for rows in read for part in rows.parts)
     return Loaded(
-        sources=(*(source.key for source in named), *(file.source for file in graphs)),
+        sources=(*(printable(source.key) for source in named), *(file.source for file in graphs)),
         parts=parts,
         skipped=tuple(skipped),
         dead_letters=(*(letter for rows in read for letter in rows.dead_letters), *twice),
@@ -144,8 +145,10 @@ def read_file(file: SourceFile) -> Rows:
 
 def _bytes(path: str, zipped: bool, largest: int) -> bytes:
     try:
-        with gzip.open(path) if zipped else Path(path).open("rb") as stream:
-            data = _read_in_blocks(stream, largest + 1)
+        with open_file(path) as file:
+            data = _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
+    except UsageError as error:
+        raise Unreadable("not a regular file") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Unreadable(f"broken gzip file ({error})") from error
     except OSError as error:
@@ -158,7 +161,7 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
     return data
 
 
-def _read_in_blocks(stream: io.BufferedIOBase, most: int) -> bytes:
+def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
     """At most so many bytes; `read(most)` would take the memory for all of them before it reads one."""
     data = bytearray()
     while len(data) < most and (block := stream.read(min(_BLOCK, most - len(data)))):

@@ -5,6 +5,7 @@ control characters but newline and tab, so that offsets mean the same for every 
 """
 
 import datetime
+import math
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -28,7 +29,7 @@ _LONGEST_FRONT = 65_536
 
 
 LARGEST_DOCUMENT = 100_000_000  # bytes of one document, unpacked: what reads it needs some ten times as much memory
-_MOST_TAGS = 2_000_000  # of markup, opening and closing: about a kilobyte of memory each
+MOST_TAGS = 2_000_000  # of markup, opening and closing: about a kilobyte of memory each
 
 
 class Unreadable(Exception):
@@ -106,6 +107,8 @@ def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
 
 
 def _scalar(value: object) -> Scalar:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON knows no such figure
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, datetime.date):
@@ -199,10 +202,10 @@ def read_html(data: bytes) -> PageText:
     return PageText(text=to_markdown(str(soup.body or soup)), title=clean(shortened(title)), metadata=metadata)
 
 
-def check_markup(data: bytes) -> None:
+def check_markup(data: bytes, most: int = MOST_TAGS) -> None:
     """Raises `Unreadable` where HTML or XML has more tags than a tree of them should hold in memory."""
-    if (tags := data.count(b"<")) > _MOST_TAGS:
-        raise Unreadable(f"{tags:,} tags, more than {_MOST_TAGS:,}: divide it")
+    if (tags := data.count(b"<")) > most:
+        raise Unreadable(f"{tags:,} tags, more than {most:,}: divide it")
 
 
 def to_markdown(markup: str) -> str:

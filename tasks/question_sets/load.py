@@ -5,7 +5,6 @@ NAME_questions.jsonl and NAME_corpus.jsonl. Nothing is downloaded unless a publi
 """
 
 import csv
-import gzip
 import io
 import itertools
 import json
@@ -16,12 +15,15 @@ from typing import Any
 
 from storage.errors import SourceNotFound, UsageError
 from storage.evaluation_records import EvaluationQuestion
+from storage.faults import faults_told
+from storage.files import content_of_file
 from tasks.question_sets.formats import PublishedSet, QuestionSet, Row, flat_corpus, flat_questions, published_sets
 
 __all__ = ["QuestionSet", "load_set", "read_rows", "write_corpus", "write_questions"]
 
 # How the file beside NAME_questions is called that holds what they are about.
 CORPUS_NAMES = ("corpus", "passages", "docs", "podcast", "kb")
+_LARGEST = 1 << 30  # bytes of a file, unpacked
 _TEXTS = {".txt", ".md"}
 
 
@@ -52,7 +54,8 @@ def load_set(name_or_path: str | Path, data: Path | None = None, first: int | No
 def write_questions(questions: Sequence[EvaluationQuestion], path: Path) -> None:
     """Write questions as rows that `load_set` reads and `trellis ask --questions` answers."""
     rows = (question.model_dump(mode="json", exclude_defaults=True) for question in questions)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    with faults_told(path):
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def write_corpus(question_set: QuestionSet, folder: Path) -> list[Path]:
@@ -76,7 +79,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     """The rows of a file: JSON Lines, JSON (a list, or an object of one list), TSV or CSV with a head, a text as one
     row {id, text}; zipped or not."""
     kind = path.suffixes[-2] if path.suffix == ".gz" and len(path.suffixes) > 1 else path.suffix
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+    with io.TextIOWrapper(io.BytesIO(content_of_file(path, _LARGEST)), encoding="utf-8") as file:
         if kind == ".jsonl":
             yield from (json.loads(line) for line in file if line.strip())
         elif kind in {".tsv", ".csv"}:

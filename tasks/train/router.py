@@ -14,6 +14,7 @@ from prompts.text.question import parse_question
 from prompts.train import FORMS, Rank, Simulate, Synthesize, SyntheticTask
 from storage.answer_records import StructureType
 from storage.errors import UsageError
+from storage.files import text_of_file
 from storage.records import Record
 from storage.training_records import PreferenceRow, Row
 from tasks.step import gather_or_cancel, step
@@ -41,7 +42,7 @@ def read_seeds(path: Path | None = None) -> list[SeedTask]:
     UsageError where the file is another.
     """
     try:
-        tasks = tomllib.loads((path or SEEDS).read_text(encoding="utf-8"))["task"]
+        tasks = tomllib.loads(text_of_file(path or SEEDS))["task"]
         return [SeedTask.model_validate(task) for task in tasks]
     except (OSError, KeyError, ValueError) as error:
         remedy = "Write [[task]] tables with language, question and documents."

@@ -1,6 +1,5 @@
 """Rows to train on: read in our form or a published one, kept from evaluation sets, divided, stored as they come."""
 
-import gzip
 import hashlib
 import json
 import unicodedata
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 from prompts.text.words import is_han
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
+from storage.files import content_of_file
 from storage.records import by_key
 from storage.training_records import FilterRow, PreferenceRow, RewriteRow, Row, RowSource, TrainedStep
 from tasks.question_sets.formats import flat_questions
@@ -66,8 +66,7 @@ def read_rows(path: Path, step: TrainedStep, licence: str = "") -> tuple[list[Ro
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise UsageError(f"There is no file {path}.", "Name a file of JSON lines.")
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [line for line in content.decode("utf-8").splitlines() if line.strip()]
+    return [line for line in content_of_file(path).decode("utf-8").split("\n") if line.strip()]
 
 
 def _in_our_form(row: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:

@@ -331,7 +331,7 @@ async def test_a_prompt_about_a_collection_holds_as_much_as_the_limits_say(
     for window in (4_000, None):
         model_server.reset()
         policy = Policy.of("medium", window)
-        many = [chunk.model_copy(update={"id": f"{chunk.id}-{n}"}) for n in range(30) for chunk in samples]
+        many = [replace(chunk, id=f"{chunk.id}-{n}") for n in range(30) for chunk in samples]
         await make_questions(many, ["global"], 5, replace(models, policy=policy).without_cache())
         asked = [(str(one["step"]), len(str(one["body"]))) for one in model_server.requests()]
         sizes.append([max(size for step, size in asked if step == name) for name in ("describe", "check_question")])

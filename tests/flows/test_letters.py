@@ -179,9 +179,9 @@ def stored_text(workspace: Path) -> str:
     """All that the current generation says: documents, graph, reports, and what is remembered."""
     where = Workspace(workspace)
     with where.read() as made:
-        said = [*made.documents.documents(), *made.documents.chunks()]
-        said += [*made.graph.claims(), *made.communities.reports()]
-        extracted = repr([made.extractions.extractions(), made.graph.entities(), made.graph.relations()])
+        said = [*made.graph.claims(), *made.communities.reports()]
+        texts = [made.documents.documents(), made.documents.chunks(), made.extractions.extractions()]
+        extracted = repr([*texts, made.graph.entities(), made.graph.relations()])
     said += where.database.memory.entries()
     return "\n".join([extracted, *(one.model_dump_json() for one in said)])
 

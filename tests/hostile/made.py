@@ -65,6 +65,27 @@ def sheet(rows: str = "", replaced: dict[str, tuple[bytes, bytes]] | None = None
     return packed(cells("B1"), dict([row]) | (replaced or {}), **others)
 
 
+SHAPE = (
+    b"<p:sp><p:nvSpPr><p:cNvPr id='9' name='x'/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr><a:prstGeom prst='rect'/></p:spPr>"
+    b"<p:txBody><a:bodyPr/><a:p><a:r><a:t>a b</a:t></a:r></a:p></p:txBody></p:sp>"
+)
+
+
+def sheets(count: int) -> bytes:
+    """A workbook of so many sheets, all of which are one entry."""
+    more = (f"<sheet xmlns:r='{RELATIONS}' name='s{n}' sheetId='{n}' r:id='rId1'/>" for n in range(2, count))
+    return sheet("", {"xl/workbook.xml": (b"</sheets>", f"{''.join(more)}</sheets>".encode())})
+
+
+def shared(rows: str, texts: bytes) -> bytes:
+    """A workbook with these rows, and texts that its cells name by their number."""
+    kind, place = "application/vnd.openxmlformats-officedocument.spreadsheetml", "/xl/sharedStrings.xml"
+    named = f"<Override PartName='{place}' ContentType='{kind}.sharedStrings+xml'/></Types>".encode()
+    space = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    table = b"<sst xmlns='" + space + b"'>" + texts + b"</sst>"
+    return sheet(rows, {"[Content_Types].xml": (b"</Types>", named)}, **{place[1:]: table})
+
+
 def slides() -> bytes:
     import pptx
 
@@ -80,8 +101,8 @@ def lying() -> bytes:
     return docx().replace((26).to_bytes(4, "little"), (1 << 30).to_bytes(4, "little"))[:-4] + b"\xff\xff\xff\xff"
 
 
-def pdf(kids: str, pages: int) -> bytes:
-    content = b"BT /F1 12 Tf 72 720 Td (The same line on every page.) Tj ET"
+def pdf(kids: str, pages: int, shown: bytes = b"(The same line on every page.) Tj") -> bytes:
+    content = b"BT /F1 12 Tf 72 720 Td " + shown + b" ET"
     page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 3 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>".encode(),
@@ -108,6 +129,10 @@ MADE: dict[str, Callable[[], bytes]] = {
     "corners": lambda: cells("XFD1048576"),
     "xlsx_bomb": lambda: zipped({"xl/worksheets/sheet1.xml": b" " * 101_000_000}),
     "docx_tags": lambda: docx(b"<w:p/>" * 3_000_000),
+    "docx_long": lambda: docx(b"<w:p><w:r><w:t>" + b"words and words " * 2_500_000 + b"</w:t></w:r></w:p>"),
+    "docx_long_enough": lambda: docx(b"<w:p><w:r><w:t>" + b"words and words " * 62_500 + b"</w:t></w:r></w:p>"),
+    "docx_short": lambda: docx(b"<w:p><w:r><w:t>short words</w:t></w:r></w:p>" * 90_000),
+    "docx_shorter": lambda: docx(b"<w:p><w:r><w:t>short words</w:t></w:r></w:p>" * 110_000),
     "docx_entity": lambda: docx(
         b"<w:p><w:r><w:t>&x;</w:t></w:r></w:p>", b"<!DOCTYPE d [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>"
     ),
@@ -183,9 +208,53 @@ MADE: dict[str, Callable[[], bytes]] = {
     ),
     "pptx_macros": lambda: packed(slides(), {}, **{"ppt/vbaProject.bin": OLE}),
     "empty_cells": lambda: sheet(f"<row>{'<c/>' * 5_000_000}</row>"),
+    "xlsx_merged": lambda: sheet(
+        "", {
+            "xl/worksheets/sheet1.xml": (
+                b"</sheetData>",
+                b"</sheetData><mergeCells>" + b"<mergeCell ref='A1:XFD1048576'/>" * 100_000 + b"</mergeCells>",
+            )
+        },
+    ),
+    "xlsx_names": lambda: sheet(
+        "", {
+            "xl/workbook.xml": (
+                b"</sheets>",
+                b"</sheets><definedNames>%s</definedNames>"
+                % b"".join(b"<definedName name='n%d'>Sheet!$A:$XFD</definedName>" % n for n in range(50_000)),
+            )
+        },
+    ),
+    "xlsx_sheets": lambda: sheets(2_000),
+    "xlsx_shared": lambda: shared("<row r='9'><c r='A9' t='s'><v>7</v></c></row>", b"<si><t>a</t></si>" * 1_000_000),
+    "xlsx_repeats": lambda: shared(
+        "<row>" + "<c t='s'><v>0</v></c>" * 2_000 + "</row>", b"<si><t>" + b"long " * 20_000 + b"</t></si>"
+    ),
+    "xlsx_same_sheets": lambda: packed(
+        sheets(99), {"xl/worksheets/sheet1.xml": (b"</sheetData>", b"<row>" + b"<c/>" * 50_000 + b"</row></sheetData>")}
+    ),
+    "pptx_bomb": lambda: packed(slides(), {}, **{"ppt/slides/slide9.xml": b" " * 101_000_000}),
+    "pptx_shapes": lambda: packed(slides(), {"ppt/slides/slide1.xml": (b"</p:spTree>", SHAPE * 5_000 + b"</p:spTree>")}),
+    "pptx_groups": lambda: packed(
+        slides(), {
+            "ppt/slides/slide1.xml": (
+                b"</p:spTree>",
+                b"<p:grpSp><p:nvGrpSpPr><p:cNvPr id='9' name='x'/></p:nvGrpSpPr><p:grpSpPr/>" * 2_000
+                + SHAPE + b"</p:grpSp>" * 2_000 + b"</p:spTree>",
+            )
+        },
+    ),
+    "zip_in_zip": lambda: zipped({"word/document.xml": zipped({"x.xml": bytes(50_000_000)})}),
+    "zip_twice": lambda: packed(docx(), {}) + docx(),
+    "zip_many": lambda: zipped({f"ppt/{number}.xml": b"" for number in range(300_000)}),
+    "gzip_tags": lambda: gzip.compress(b"<b>" * 2_100_000, 1),
+    "docx_deep": lambda: docx(b"<w:tbl><w:tr><w:tc>" * 5_000 + b"</w:tc></w:tr></w:tbl>" * 5_000),
     "zip_slip": lambda: zipped({"../../../escaped": b"x", "word/document.xml": b"<x/>"}),
     "zip_lies": lying,
     "pdf_loop": lambda: pdf("2 0 R", 1),
+    "pdf_pages": lambda: pdf(" ".join(f"{number + 5} 0 R" for number in range(3_000)), 3_000),
+    "pdf_repeats": lambda: pdf("5 0 R " * 3_000, 1),
+    "pdf_shows": lambda: pdf(" ".join(f"{n + 5} 0 R" for n in range(120)), 120, b"(The same words. ) Tj " * 65_000),
     "pdf_equal": lambda: pdf(" ".join(f"{number + 5} 0 R" for number in range(300)), 300),
 }  # fmt: skip
 

@@ -1,5 +1,7 @@
 """Hostile files and names: each becomes documents, a reason or a dead letter; nothing escapes, nothing is fetched."""
 
+import glob
+import json
 import os
 import subprocess
 import sys
@@ -31,7 +33,10 @@ def sound(loaded: Loaded) -> list[Document]:
     assert len(loaded.dead_letters) <= LETTERS
     documents = compose(loaded.parts)
     for document in documents:
-        document.model_dump_json().encode()
+        repr(document).encode()
+        json.dumps(
+            [document.metadata, [part.source for part in document.parts]], allow_nan=False, ensure_ascii=False
+        ).encode()
         assert not any(sign < " " and sign not in "\t\n" for sign in document.text + document.id)
         assert len(document.title) <= 500
         assert "root:" not in document.text
@@ -67,6 +72,12 @@ def test_a_file(case: dict[str, Any], tmp_path: Path) -> None:
 )
 def test_a_name(name: bytes, tmp_path: Path) -> None:
     Path(tmp_path, os.fsdecode(name)).write_text("Orla Bridge opened in 1931.")
+    folder = Path(tmp_path, "in " + os.fsdecode(name))
+    folder.mkdir()
+    (folder / "a.md").write_text("Orla Bridge opened in 1931.")
+    for source in (folder, f"{glob.escape(str(folder))}/*.md", Path(tmp_path, os.fsdecode(name))):
+        assert len(sound(read_sources([source]))) == 1
+    (folder / "a.md").unlink()
     (document,) = sound(read_sources([tmp_path]))
     assert not any(sign < " " or "\u202a" <= sign <= "\u202e" for sign in document.id + document.title)
 

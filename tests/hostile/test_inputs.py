@@ -1,6 +1,9 @@
 """Hostile questions, filters, settings, replies of models and archives: an error in words, or a sound result."""
 
 import io
+import json
+import os
+import re
 import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
@@ -9,6 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from flows.__main__ import main
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
@@ -24,7 +28,7 @@ from storage.errors import ArchiveError, FilterError, NothingMatches, SettingsEr
 from tests.flows.conftest import KEY, ROWS
 from tests.hostile.made import text_of
 from tests.storage.samples import publish
-from tests.workspaces import indexed, opened
+from tests.workspaces import indexed, opened, write_rows
 
 TABLE = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))
 Case = dict[str, Any]
@@ -44,6 +48,46 @@ def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[str, 
         return "", work()
     except refusals as error:
         return str(error), None
+
+
+@of("rows")
+def test_a_row_of_questions(case: Case, session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.jsonl").write_text(text_of(case["content"]) + "\n")
+    workspace = str(session.runtime.workspace.root)
+    assert main(["ask", "--questions", str(tmp_path / "rows.jsonl"), "--workspace", workspace]) in (0, 1)
+    ended = capsys.readouterr()
+    assert "Traceback" not in ended.err
+    (answered,) = ended.out.splitlines()
+    json.loads(answered, parse_constant=pytest.fail)
+    answered.encode()
+
+
+@of("no_files")
+@pytest.mark.parametrize("file", ["pipe", "/dev/zero", "/proc/kmsg"])
+def test_what_is_no_file(
+    case: Case, file: str, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    if file == "/proc/kmsg" and not os.access(file, os.R_OK):
+        pytest.skip("only the system's administrator may read it")
+    place = tmp_path / "given" / case.get("link", "file.jsonl")
+    place.parent.mkdir()
+    if file == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(file)
+    questions = write_rows(tmp_path / "questions.jsonl", [{"id": "q", "question": "Who designed Orla Bridge?"}])
+    given = {"FILE": place, "FOLDER": place.parent, "QUESTIONS": questions}
+
+    def filled(words: str) -> str:
+        return re.sub("FILE|FOLDER|QUESTIONS", lambda name: str(given[name[0]]), words)
+
+    for name, value in case.get("environment", {}).items():
+        monkeypatch.setenv(name, filled(value))
+    workspace = session.runtime.workspace.root if case["command"][0] not in ("restore", "index") else tmp_path / "ws"
+    assert main([*map(filled, case["command"]), "--workspace", str(workspace)]) in (2, 5)
+    assert "Traceback" not in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} <= {"given", "questions.jsonl", "ws"}
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +165,16 @@ def changed(archive: Path, case: Case) -> bytes:
         entry = tarfile.TarInfo("././@LongLink")
         entry.type, entry.size = case["header"].encode(), case["size"]
         made.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(case["size"]))
+    if "sparse" in case:
+        entry = tarfile.TarInfo("evaluations.duckdb")
+        entry.pax_headers = {"GNU.sparse.size": str(case["sparse"]), "GNU.sparse.map": "0,0"}
+        made.write(entry.tobuf(tarfile.PAX_FORMAT))
     entries.pop(case.get("lose", ""), None)
     if "replace" in case:
         entries[case["replace"]] = text_of(case["content"]).encode()
     if name := case.get("add", "a" * case.get("add_long", 0)):
         entries[name] = b"x"
+    entries |= {f"generations/{number:06}/manifest.json": b"" for number in range(3, case.get("add_many", 0))}
     with tarfile.open(fileobj=made, mode="w") as written:
         for name, content in [*entries.items(), *(list(entries.items()) if case.get("twice") else [])]:
             entry = tarfile.TarInfo(name)
@@ -141,7 +190,7 @@ def changed(archive: Path, case: Case) -> bytes:
 @of("archives")
 def test_an_archive(case: Case, archive: Path, tmp_path: Path) -> None:
     (tmp_path / "changed.tar").write_bytes(changed(archive, case))
-    with pytest.raises(ArchiveError):
+    with pytest.raises(ArchiveError, match=case.get("says")):
         read_archive(tmp_path / "changed.tar", tmp_path / "in" / "ws", from_toml)
     assert [path.name for path in tmp_path.iterdir() if path.name != "in"] == ["changed.tar"]
     assert list((tmp_path / "in").iterdir()) == []

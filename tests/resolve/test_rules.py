@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -221,7 +222,7 @@ async def test_what_a_model_has_decided_is_not_asked_again() -> None:
 def test_a_document_of_triples_writes_its_names_in_full() -> None:
     extractions, chunks = found_in(("Maren Hollister", "Hollister", "Kai Ott"))
     assert together(build_graph(extractions, chunks), "Maren Hollister", "Hollister")
-    listed = {name: chunk.model_copy(update={"kind": "triples"}) for name, chunk in chunks.items()}
+    listed = {name: replace(chunk, kind="triples") for name, chunk in chunks.items()}
     assert not together(build_graph(extractions, listed), "Maren Hollister", "Hollister")
 
 

@@ -1,6 +1,7 @@
 """What is written into a room is what is read from it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ text_parts = st.builds(
     pages=pages,
 )
 triple_parts = st.builds(triple_part, st.just("d"), st.lists(triples, max_size=3).map(tuple))
-loose_parts = st.builds(lambda part, text: part.model_copy(update={"text": text}), triple_parts, words)
+loose_parts = st.builds(lambda part, text: replace(part, text=text), triple_parts, words)
 documents = st.builds(
     lambda parts, text, title, extra, starts: Document(
         id="d", title=title, text="\n\n".join(p.text for p in parts) if text is None else text, language="zh",

@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -335,7 +336,7 @@ async def test_where_a_word_is_left_over_there_is_no_plan(question: str) -> None
 
 
 async def test_documents_without_tables_have_no_plan() -> None:
-    [text] = [one.model_copy(update={"text": "The bridge is 412 m long."}) for one in ports()]
+    [text] = [replace(one, text="The bridge is 412 m long.") for one in ports()]
     assert await answered("How long is the bridge?", [text]) is None
 
 
