@@ -178,9 +178,9 @@ class CommunityStore(Store):
         """How much there is to read in reports."""
         return self._db.records(ReportSizes, _SIZES)[0]
 
-    def failed_reports(self) -> list[str]:
-        """The communities whose reports a model could not write."""
-        return self._db.strings("SELECT community FROM reports WHERE inputs = ''")
+    def unfit_reports(self, drift: float) -> list[str]:
+        """The communities whose reports a model could not write, or of which more than this share has changed since."""
+        return self._db.strings("SELECT community FROM reports WHERE inputs = '' OR stale > ?", [drift])
 
     def reports(self, level: int | None = None, of: Collection[str] | None = None) -> list[Report]:
         """Those of a level and of these communities (None: of all), by level and community; an unknown level has

@@ -138,6 +138,22 @@ def test_another_process_finds_the_same_prints_nothing_and_keeps_its_random_numb
     assert printed == f"{[sorted(coarsest(algorithm, planted())) for algorithm in NAMED]}\n"
 
 
+def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_all_below() -> None:
+    entities, relations = planted()
+    before = detect(ids(entities), relations, 12)
+    graph = [*ids(entities), "ent_new"], [*relations, replace(relations[0], id="rel_new", target="ent_new")]
+    hierarchy = follow(before, *graph, 12).model_copy(update={"before": tuple(before)})
+    home = {member: root.id for root in before if root.level == 0 for member in root.members}
+    joined, touched, failed = home[relations[0].source], home["ent_121"], next(one for one in before if one.level == 1)
+    assert len({joined, touched, home[failed.members[0]]}) == 3
+    reached = hierarchy.reached_by({"ent_new", "ent_121"}, {failed.id, "com_gone"})
+    assert {home[one.members[0]] for one in reached.before} == {joined, touched, home[failed.members[0]]}
+    assert {one for one in reached.before if home[one.members[0]] != joined} <= set(reached.communities)
+    left_out = set(hierarchy.communities) - set(reached.communities)
+    assert left_out == set(before) - set(reached.before)
+    assert hierarchy.reached_by({"ent_new"}, ()).kept == set(home.values()) - {joined}
+
+
 @pytest.mark.slow
 def test_parameters_and_weights_count() -> None:
     assert len(coarsest("louvain(resolution=4)", planted())) > len(coarsest("louvain", planted()))

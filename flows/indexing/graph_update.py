@@ -113,7 +113,7 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
         reports = stored.reports()
     else:
         # Whatever the change does not reach stands as it is stored.
-        hierarchy = hierarchy.reached_by(graph.touched, stored.failed_reports())
+        hierarchy = hierarchy.reached_by(graph.touched, stored.unfit_reports(settings.report_drift))
         reports = stored.reports(of=[community.id for community in hierarchy.before])
         lost, touched = set(graph.lost), set(graph.touched)
         standing = still_valid_reports(hierarchy, reports, lost, touched, settings.report_drift)

@@ -178,6 +178,12 @@ def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
     staging.communities.replace_communities(COMMUNITIES[:1], [other], [other.community])
     assert staging.communities.communities() == COMMUNITIES
     assert staging.communities.reports() == [other, *REPORTS[1:]]
+    assert staging.communities.reports(of=[other.community]) == [other]
+    unwritten = other.model_copy(update={"inputs": ""})
+    changed = REPORTS[1].model_copy(update={"inputs": "inp_1", "stale": 0.2})
+    staging.communities.replace_communities(COMMUNITIES, [unwritten, changed], [other.community, changed.community])
+    assert staging.communities.unfit_reports(0.2) == [other.community]
+    assert staging.communities.unfit_reports(0.1) == [other.community, changed.community]
 
 
 def test_a_transaction_is_undone_whole(staging: Staging) -> None:
