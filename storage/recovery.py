@@ -61,6 +61,17 @@ def _read(database_file: Path, whole: bool, changed: int) -> None:
         database.close()
 
 
+def refuse_lost(layout: Layout) -> None:
+    """StorageError where CURRENT names a generation and none is there: what it kept out is not known either."""
+    stated = layout.stated()
+    if stated and stated.current and not layout.folders():
+        raise StorageError(
+            layout.generations,
+            f"generation {stated.current}, which CURRENT names, is not there, nor any other",
+            "Put the folder back, or restore an archive (`trellis restore`). To begin with nothing, remove CURRENT.",
+        )
+
+
 def needs_mending(layout: Layout) -> bool:
     """Whether a run that writes would find CURRENT wanting, or cannot read the current generation."""
     pointer = layout.pointer()
@@ -75,6 +86,7 @@ def mend(layout: Layout, from_nothing: bool = False) -> None:
     Of the generations that are whole the newest becomes current. `from_nothing`: where none is, the next run may begin
     with an empty one, unless one of them kept something out. Raises StorageError where that is not safe.
     """
+    refuse_lost(layout)
     stated, pointer = layout.stated(), layout.pointer()
     if pointer.current is None:
         return

@@ -18,7 +18,7 @@ from storage.export import ItemReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.records import Record
-from storage.recovery import damage, mend, needs_mending, remove_old, told_damage
+from storage.recovery import damage, mend, needs_mending, refuse_lost, remove_old, told_damage
 from storage.staging import OpenGeneration, Staging
 from storage.vector_stores import open_vector_store
 from storage.vectors import VectorReader, VectorStore
@@ -102,8 +102,11 @@ class Workspace:
         self.evaluations = EvaluationStore(self._layout.evaluations_file)
 
     def current(self) -> int | None:
-        """The generation that readers open, or None where nothing is published."""
-        return self._layout.pointer().current
+        """The generation that readers open, or None where nothing is published; StorageError where all are gone."""
+        number = self._layout.pointer().current
+        if number is None:
+            refuse_lost(self._layout)
+        return number
 
     def changed(self, generation: Generation) -> bool:
         """Whether readers should open another generation now. Reads one small file and the names of a folder."""

@@ -93,6 +93,19 @@ def test_where_current_is_lost_the_newest_generation_stands(
     assert [ids(root, one) for one in (1, 2, 3, number)] == ["a", "ab", "abc", "abcd"]
 
 
+def test_where_the_generations_are_gone_nobody_begins_anew_unasked(root: Path) -> None:
+    (root / "generations").rename(root / "aside")
+    for work in (lambda: publish(root, {"d": "delta"}), Workspace(root).read, Workspace(root).clean):
+        with pytest.raises(StorageError, match="generation 3, which CURRENT names, is not there") as told:
+            work()
+        assert "Put the folder back" in told.value.remedy
+    (root / "aside").rename(root / "generations")
+    assert publish(root, {"d": "delta"}) == 4
+    (root / "generations").rename(root / "aside")
+    lose(root)
+    assert ids(root, publish(root, {"d": "delta"})) == "d", "with CURRENT gone, too, it is a new workspace"
+
+
 def test_a_rollback_names_the_one_to_go_on_with(root: Path) -> None:
     lose(root)
     Workspace(root).rollback(2)
