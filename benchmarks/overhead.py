@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from benchmarks.runner import DATA, Cell, DataMissingError, Run, cpu_seconds, measure, option, whole_number
 from benchmarks.sets import SETS, read_rows, write_rows
@@ -42,9 +42,11 @@ class Spent(Record):
 
 
 class QuestionCost(Spent):
-    """What a question took; `steps` are its calls by step."""
+    """What a question took; `steps` are its calls by step, `model_cpu` the seconds of processor time of its requests to
+    language models, sent once more by themselves: DSPy, its client and HTTP, in all threads."""
 
     kind: str
+    model_cpu: float
     calls: int
     tokens_in: int
     steps: dict[str, int]
@@ -191,18 +193,42 @@ async def asked(questions: Sequence[tuple[str, str]], workspace: Path, effort: E
     """Every question once, one after another, after one that is not counted (it opens the index)."""
     costs = []
     with open_session(_runtime(workspace)) as session:
+        transport: Any = session.runtime.query_models.client("answer").transport  # type: ignore[union-attr]  # it has a model
+        transport.lm = lm = _RecordingLM(transport.lm)
         for kind, question in [WARM_QUESTION, *questions]:
             spent, answer = await spent_on(answer_question(question, AskOptions(effort=effort), session))
+            again, _ = await spent_on(lm.send_again())
             usage = answer.usage
             costs.append(
                 QuestionCost(
-                    **spent.model_dump(), kind=kind, tokens_in=usage.input_tokens,
+                    **spent.model_dump(), kind=kind, tokens_in=usage.input_tokens, model_cpu=again.cpu,
                     # A call that another question has made already comes from the cache; it would be one by itself.
                     calls=usage.calls + usage.cached_calls,
                     steps={name: step.calls + step.cached_calls for name, step in usage.by_step.items()},
                 )
             )  # fmt: skip
     return costs[1:]
+
+
+class _RecordingLM:
+    """A `dspy.LM` that keeps its requests."""
+
+    def __init__(self, lm: Any) -> None:
+        self._lm = lm
+        self._requests: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lm, name)
+
+    async def acall(self, *request: Any, **options: Any) -> Any:
+        self._requests.append((request, options))
+        return await self._lm.acall(*request, **options)
+
+    async def send_again(self) -> None:
+        """Send what was sent since the last time once more, one after another."""
+        for request, options in self._requests:
+            await self._lm.acall(*request, **options)
+        self._requests.clear()
 
 
 def _runtime(workspace: Path) -> Runtime:
@@ -225,6 +251,8 @@ def _medians(costs: Sequence[QuestionCost]) -> dict[str, Cell]:
         "tokens in": median(cost.tokens_in for cost in costs),
         "ms": 1000 * median(cost.wall for cost in costs),
         "CPU ms": 1000 * median(cost.cpu for cost in costs),
+        "of it calls of models": 1000 * median(cost.model_cpu for cost in costs),
+        "beside them": 1000 * median(cost.cpu - cost.model_cpu for cost in costs),
         **{f"{step} (mean)": sum(cost.steps.get(step, 0) for cost in costs) / len(costs) for step in steps},
     }
 
