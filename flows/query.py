@@ -95,8 +95,8 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     chunks, planner = search.chunks(kept_passages), PlanTable(models)
-    pool = LazySequence(lambda: pool_of(chunks))
-    core, tabular = core_content(openings(chunks)), is_tabular(first_units(chunks, FIRST_UNITS))
+    pool, core = LazySequence(lambda: pool_of(chunks)), LazySequence(lambda: core_content(openings(chunks)))
+    tabular = is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)

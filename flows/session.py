@@ -143,8 +143,11 @@ class Session(AbstractContextManager["Session"]):
         return _read(names, self._documents, self.generation.documents.documents)
 
     def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
-        """The texts of documents by id, without their parts."""
-        return _read(names, self._texts, self.generation.documents.texts)
+        """The texts of documents by id, without their parts. Where all may be kept, the first question reads all."""
+        read = self.generation.documents.texts
+        if names and not self._texts and sum(len(chunk.text) for chunk in self.index.chunks) <= MOST_KEPT:
+            self._texts |= {document.id: document for document in read()}
+        return _read(names, self._texts, read)
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
@@ -262,7 +265,7 @@ class ReportReader:
         """The documents that reports rest on, of these alone where they are given, with their chunks in order."""
         names = {finding.document for report in reports for finding in report.findings}
         documents = {name for name in names if only is None or name in only}
-        return CitedDocuments(self._session.documents(sorted(documents)), self._session.chunks_of(documents))
+        return CitedDocuments(self._session.texts(sorted(documents)), self._session.chunks_of(documents))
 
 
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:

@@ -190,23 +190,32 @@ class _Answer(NamedTuple):
         own, shown = _read(self.claims).languages, evidence.languages
         return "none" not in own | shown and not own & shown
 
-    def strange_name(self, claim: str) -> bool:
+    @property
+    def known(self) -> _Reading:
+        """All that was offered or asked. A question reads some sixty passages: ask for it where the evidence lacks
+        something."""
+        return _read_all((*self.offered, self.question))
+
+    def strange_name(self, claim: str, evidence: _Reading) -> bool:
         """Whether a capitalised name stands neither in what was offered nor in the question."""
-        known = _read_all((*self.offered, self.question))
         for match in _NAME.finditer(claim):
             name, terms = match.group(), word_terms(fold(match.group()))
             opens = _OPENS.search(claim, 0, match.start()) and not _SHOWN_A_NAME.match(claim, match.end())
-            if opens or fold(name) in STOPWORDS or usually_lower(name) or not known.terms.isdisjoint(terms):
+            if opens or fold(name) in STOPWORDS or usually_lower(name) or not evidence.terms.isdisjoint(terms):
                 continue
-            stem = terms[0][: max(4, len(terms[0]) - 3)]
-            if not any(term.startswith(stem) for term in known.terms):
+            known, stem = self.known.terms, terms[0][: max(4, len(terms[0]) - 3)]
+            if known.isdisjoint(terms) and not any(term.startswith(stem) for term in known):
                 return True
         return False
 
     def strange_figure(self, claim: str, evidence: Sequence[str]) -> bool:
         """Whether a figure neither stands in what was offered or asked nor follows from figures that do."""
-        values = _read_all((*self.offered, self.question)).values
-        strange = [figure for figure in figures_in(claim) if not figure.stands_in(values)]
+        shown = _read_all(tuple(evidence)).values
+        unshown = [figure for figure in figures_in(claim) if not figure.stands_in(shown)]
+        if not unshown:
+            return False
+        values = self.known.values
+        strange = [figure for figure in unshown if not figure.stands_in(values)]
         if not strange:
             return False
         # Operands: figures of the question, those of the claim that stand there, and those of the sentence of each
@@ -226,8 +235,8 @@ class _Answer(NamedTuple):
         evidence = _read_all(cited or self.offered)
         share, missing = _coverage(claim, evidence)
         score, foreign = weighed(share, len(cited)), self.foreign(evidence)
-        names_agree = not self.foreign(_read_all(self.offered))
-        if self.strange_figure(claim, cited or self.offered) or (names_agree and self.strange_name(claim)):
+        strange_name = self.strange_name(claim, evidence) and not self.foreign(_read_all(self.offered))
+        if strange_name or self.strange_figure(claim, cited or self.offered):
             return False, score * _AGAINST
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked
             return (True if cited and _coverage(self.question, evidence)[0] >= _SUPPORTED else None), score

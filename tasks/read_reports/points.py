@@ -19,7 +19,7 @@ from prompts.text.relevance import CollectionTopic
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
-from storage.records import Chunk, Document, by_key
+from storage.records import Chunk, DocumentText, by_key
 from tasks.citations import pool_of
 from tasks.read_reports.near import CommunityChunkIndex
 from tasks.step import BRIEF, gather_or_cancel, portions, step
@@ -44,15 +44,15 @@ class ReportTexts:
 class CitedDocuments:
     """The documents that findings point into, and their chunks in order."""
 
-    documents: Mapping[str, Document]
+    documents: Mapping[str, DocumentText]
     chunks: Mapping[str, Sequence[Chunk]]
 
     def evidence(self, number: int, finding: Finding, near: Mapping[str, float]) -> Evidence:
         """A finding's words where they stand, in the chunk that holds their beginning."""
         document = self.documents[finding.document]
-        chunk = next(chunk.id for chunk in reversed(self.chunks[document.id]) if chunk.start <= finding.start)
-        text, prior = document.text[finding.start : finding.end], near.get(chunk, 0.0)
-        return Evidence(number, document.id, document.title, text, prior=prior, chunk=chunk, start=finding.start)
+        chunk = next(chunk for chunk in reversed(self.chunks[document.id]) if chunk.start <= finding.start)
+        text, prior = document.text[finding.start : finding.end], near.get(chunk.id, 0.0)
+        return Evidence(number, document.id, chunk.title, text, prior=prior, chunk=chunk.id, start=finding.start)
 
 
 def report_texts(
