@@ -400,7 +400,7 @@ def _best_chunks(
             return None
         best: dict[str, float] = {}
         for hit in hits:
-            best[hit.chunk] = max(best.get(hit.chunk, -1.0), round(hit.cosine, _DECIMALS))
+            best.setdefault(hit.chunk, round(hit.cosine, _DECIMALS))  # the highest come first
         ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
         # Equals of the last one may lie beyond what was asked for: the order among equals is by id.
         complete = len(ranked) >= k and ranked[k - 1][1] > round(hits[-1].cosine, _DECIMALS)

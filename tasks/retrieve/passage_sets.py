@@ -58,9 +58,10 @@ def cues(
     """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence in which one names
     what the other is about; `names[j]` are the names of what passage j is about."""
     total = sum(wanted.values()) or 1.0
-    keys = [[key for key in map(fold_name, own) if len(key) >= _SHORTEST] for own in names]
+    pairs = np.argwhere(mentions).tolist()
+    keys = {other: [key for key in map(fold_name, names[other]) if len(key) >= _SHORTEST] for _, other in pairs}
     shares = np.zeros(mentions.shape)
-    for place, other in np.argwhere(mentions):
+    for place, other in pairs:
         weights = [
             sum(weight for concept, weight in wanted.items() if concept in concepts)
             for sentence, concepts in _sentences(texts[place])
