@@ -55,15 +55,12 @@ class Screen:
             sys.stdout.write("\n")
 
     def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
-        """A line for people; `style` is rich's, and shows on terminals only."""
-        self._rich().print(
-            " " * indent + _steady(text),
-            style=style or None,
-            markup=False,
-            highlight=False,
-            emoji=False,
-            soft_wrap=True,
-        )
+        """A line for people; `style` is rich's, which is loaded for terminals only."""
+        line = " " * indent + _steady(text)
+        if sys.stdout.isatty():
+            self._rich().print(line, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        else:
+            sys.stdout.write(line + "\n")
 
     def facts(self, rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
         """Names and values, aligned; a pair with an empty name goes on with the one above."""
