@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
+import scipy  # its parts are loaded at their first use
 
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic, Relevance, term_set
@@ -56,11 +56,11 @@ class CommunityChunkIndex:
             if entity in where
         ]
         rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
-        held = sparse.csr_matrix((np.ones(len(ends)), (rows, columns)), shape=(len(self.communities), len(where)))
+        held = scipy.sparse.csr_matrix((np.ones(len(ends)), (rows, columns)), shape=(len(self.communities), len(where)))
         stands, spread = index.entity_counts, np.diff(index.entity_counts.indptr)
         weights = np.repeat(1 / (1 + np.log1p(spread)), spread)
         totals = np.bincount(stands.indices, weights=weights, minlength=len(index.chunks))
-        named = sparse.csr_matrix((weights / totals[stands.indices], stands.indices, stands.indptr), stands.shape)
+        named = scipy.sparse.csr_matrix((weights / totals[stands.indices], stands.indices, stands.indptr), stands.shape)
         self._shares = (held @ named).tocsc()
         self._sizes = np.asarray(self._shares.sum(axis=1)).ravel()
 
@@ -122,7 +122,7 @@ def _key_terms(topic: CollectionTopic, index: SearchIndex) -> dict[str, float]:
     lexicon = index.lexicon
     held = np.diff(lexicon.matrix.indptr)
     names, rows = np.unique([chunk.title or chunk.document for chunk in index.chunks], return_inverse=True)
-    of = sparse.csr_matrix((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(names), len(rows)))
+    of = scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(names), len(rows)))
     spread = np.diff((of @ lexicon.matrix).tocsc().indptr)
     expected = len(names) * -np.expm1(-held / len(names))
     bursts = np.log(np.maximum(1.0, expected / np.maximum(spread, 1)))

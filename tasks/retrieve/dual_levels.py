@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
+import scipy  # its parts are loaded at their first use
 from numpy.typing import NDArray
-from scipy import sparse
 
 from prompts.engine.calls import first_fitting
 from prompts.engine.embedders import Embedder
@@ -193,11 +193,11 @@ class DualLevelIndex:
         return LevelScores(np.where(near >= 0, chunks, 0.0), entities, relations)
 
 
-def _incidence(places: Sequence[Sequence[int]], width: int) -> sparse.csr_matrix:
+def _incidence(places: Sequence[Sequence[int]], width: int) -> "scipy.sparse.csr_matrix":
     """A row for each list, 1 at its places."""
     columns = [place for row in places for place in row]
     starts = np.cumsum([0, *map(len, places)])
-    return sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(places), width))
+    return scipy.sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(places), width))
 
 
 def keyed_text(relation: Relation) -> str:

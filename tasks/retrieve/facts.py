@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import log1p
 
-from scipy.sparse import csr_matrix
+import scipy  # its parts are loaded at their first use
 
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import by_key
@@ -27,7 +27,7 @@ class WeightedEdges:
         rows = [self.place[node] for node, _ in pairs]
         columns = [self.place[node] for _, node in pairs]
         costs = [1.0 + penalty[first] + penalty[second] for first, second in pairs]
-        self._steps = csr_matrix((costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes)))
+        self._steps = scipy.sparse.csr_matrix((costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes)))
 
     def cheapest(self, source: str, target: str, k: int) -> list[tuple[float, list[str]]]:
         """The k cheapest chains with their cost, no node twice (Yen 1971); all if fewer."""

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
+import scipy  # its parts are loaded at their first use
 from numpy.typing import NDArray
-from scipy import sparse
 
 from prompts.text.languages import language_among
 from prompts.text.misspelling import SEARCHED, known_spelling
@@ -42,14 +42,14 @@ class Lexicon:
     """BM25 over a fixed set of chunks; immutable, so safe to share between threads."""
 
     def __init__(
-        self, counts: sparse.csr_matrix, vocabulary: Sequence[str], languages: Collection[str] = ("en",)
+        self, counts: "scipy.sparse.csr_matrix", vocabulary: Sequence[str], languages: Collection[str] = ("en",)
     ) -> None:
         """`counts[i, j]`: how often chunk i holds term j of the vocabulary; the chunks are in these `languages`."""
         names = simplified("\n".join(vocabulary)).split("\n")
         if vocabulary and names != list(vocabulary):  # an earlier version stored the terms as they were written
             distinct, places = np.unique(names, return_inverse=True)
             vocabulary = distinct.tolist()
-            counts = counts @ sparse.csr_matrix((np.ones(len(names), int), (np.arange(len(names)), places)))
+            counts = counts @ scipy.sparse.csr_matrix((np.ones(len(names), int), (np.arange(len(names)), places)))
         self.size = counts.shape[0]
         self.languages = frozenset(languages)
         self.column = {term: index for index, term in enumerate(vocabulary)}
@@ -115,4 +115,4 @@ def lexicon_of(chunks: Sequence[Chunk]) -> Lexicon:
         rows += [(place, vocabulary.setdefault(t, len(vocabulary)), n) for t, n in chunk_terms(chunk).items()]
     chunk_index, term_index, counts = np.array(rows, np.int32).reshape(-1, 3).T
     shape = len(chunks), len(vocabulary)
-    return Lexicon(sparse.csr_matrix((counts, (chunk_index, term_index)), shape=shape), list(vocabulary))
+    return Lexicon(scipy.sparse.csr_matrix((counts, (chunk_index, term_index)), shape=shape), list(vocabulary))

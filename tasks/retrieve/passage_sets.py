@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts are loaded at their first use
 from numpy.typing import NDArray
-from scipy import sparse
 
 from prompts.text.thesaurus import concept_terms, members
 from prompts.text.words import fold_name
@@ -71,7 +71,7 @@ def cues(
     return np.maximum(shares, shares.T)
 
 
-def entries_of(matrix: sparse.spmatrix, rows: Collection[int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def entries_of(matrix: "scipy.sparse.spmatrix", rows: Collection[int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The entries of these rows (columns of a csc matrix): where each stands in its row, and in which of them."""
     entries = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in rows]
     return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(np.arange(len(entries)), [*map(len, entries)])
@@ -86,7 +86,7 @@ class Subjects:
     def __init__(
         self,
         chunks: Sequence[Chunk],
-        mentioned: sparse.csr_matrix,
+        mentioned: "scipy.sparse.csr_matrix",
         spellings: Sequence[Sequence[str]],
         by_key: Mapping[str, Sequence[int]],
     ) -> None:
@@ -123,7 +123,7 @@ def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str
 class Bridges:
     """What every chunk names and is about; immutable, so safe to share between threads."""
 
-    def __init__(self, mentions: sparse.csr_matrix, about: Subjects) -> None:
+    def __init__(self, mentions: "scipy.sparse.csr_matrix", about: Subjects) -> None:
         """For each chunk the entities that it names, a row of `mentions`, and those that it is about, by index."""
         self.about = about
         self._chunks = chunks = mentions.shape[0]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy  # its parts are loaded at their first use
 
 from prompts.engine.rerankers import Reranker
 from prompts.text.words import fold_name, is_han
@@ -59,10 +59,10 @@ LEAST_PUSHED = 1e-5
 class Walker:
     """Random walks with restart on the bipartite graph of chunks and entities; immutable."""
 
-    def __init__(self, named: sparse.csr_matrix, most_iterated: int = MOST_ITERATED) -> None:
+    def __init__(self, named: "scipy.sparse.csr_matrix", most_iterated: int = MOST_ITERATED) -> None:
         """`named` is chunks × entities: how strongly chunk i and entity j are tied, 0 where they are not."""
         self.chunks, self.entities = named.shape
-        self._ties = sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
+        self._ties = scipy.sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
         self._is_small = self._ties.nnz <= most_iterated
         out = np.asarray(self._ties.sum(axis=0)).ravel()
         self._out = np.where(out > 0, out, 1.0)
@@ -155,7 +155,7 @@ class SearchIndex:
         # What triples name beside a text, the text names.
         count = len(self.chunks)
         speaker = [self._texts.get(place, place) for place in range(count)]
-        speaks = sparse.csr_matrix((np.ones(count, np.int32), (speaker, np.arange(count))), shape=(count, count))
+        speaks = scipy.sparse.csr_matrix((np.ones(count, np.int32), (speaker, np.arange(count))), shape=(count, count))
         named = speaks @ self.entity_counts.T.tocsr()
         named.sort_indices()
         about = Subjects(self.chunks, named, self.spellings, self.names.by_key)
