@@ -17,9 +17,10 @@ from flows.operations.index_run import index_run
 from flows.orchestration.local_server import own_server
 from flows.query import answer_question
 from flows.question import AskOptions
-from flows.runtime import Runtime, open_runtime
+from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
+from prompts.engine.embedders import Embedder
 from storage.answer_records import Effort
 from storage.records import Record
 from tests.server.client import Server, serving
@@ -43,7 +44,7 @@ class Spent(Record):
 
 class QuestionCost(Spent):
     """What a question took; `steps` are its calls by step, `model_cpu` the seconds of processor time of its requests to
-    language models, sent once more by themselves: DSPy, its client and HTTP, in all threads."""
+    models, sent once more by themselves: DSPy, its client and HTTP, of the embedding its own client, in all threads."""
 
     kind: str
     model_cpu: float
@@ -195,19 +196,28 @@ async def asked(questions: Sequence[tuple[str, str]], workspace: Path, effort: E
     with open_session(_runtime(workspace)) as session:
         transport: Any = session.runtime.query_models.client("answer").transport  # type: ignore[union-attr]  # it has a model
         transport.lm = lm = _RecordingLM(transport.lm)
+        embedder = open_embedding(session.runtime.settings, None)
         for kind, question in [WARM_QUESTION, *questions]:
             spent, answer = await spent_on(answer_question(question, AskOptions(effort=effort), session))
-            again, _ = await spent_on(lm.send_again())
             usage = answer.usage
+            embedded = usage.by_step["embed"].calls if "embed" in usage.by_step else 0
+            again, _ = await spent_on(lm.send_again())
+            vectors, _ = await spent_on(_embedded(embedder, question, embedded))
             costs.append(
                 QuestionCost(
-                    **spent.model_dump(), kind=kind, tokens_in=usage.input_tokens, model_cpu=again.cpu,
+                    **spent.model_dump(), kind=kind, tokens_in=usage.input_tokens, model_cpu=again.cpu + vectors.cpu,
                     # A call that another question has made already comes from the cache; it would be one by itself.
                     calls=usage.calls + usage.cached_calls,
                     steps={name: step.calls + step.cached_calls for name, step in usage.by_step.items()},
                 )
             )  # fmt: skip
     return costs[1:]
+
+
+async def _embedded(embedder: Embedder, text: str, times: int) -> None:
+    """Ask an embedder that keeps nothing so often."""
+    for _ in range(times):
+        embedder.embed([text], query=True)
 
 
 class _RecordingLM:

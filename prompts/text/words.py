@@ -145,7 +145,7 @@ def content_terms(text: str, language: str = "en") -> list[str]:
     """The distinct terms of a question that carry meaning, in order; bigrams of Chinese function characters do not."""
     distinct: dict[str, None] = {}
     for term in terms(text, language):
-        if not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):
+        if term.isascii() or not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):
             distinct.setdefault(term)
     return list(distinct)
 
@@ -156,7 +156,7 @@ _OTHER_WORD = re.compile(r"[^\W\d_\u4e00-\u9fff]+")
 def is_han(text: str) -> bool:
     """Whether a text is Chinese for our purposes: a quarter of its letters or more are Han characters, or there are two
     for each other word: long names in Latin letters make no question English."""
-    han = sum(len(run) for run in HAN_RUN.findall(text))
+    han = 0 if text.isascii() else sum(len(run) for run in HAN_RUN.findall(text))
     return han > 0 and (han * 4 >= sum(c.isalpha() for c in text) or han >= 2 * len(_OTHER_WORD.findall(text)))
 
 

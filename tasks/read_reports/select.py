@@ -133,11 +133,12 @@ async def descend(
     while front:
         under = [name for above in front for name in tree.below.get(above, ())]
         asked = sorted(under, key=lambda name: (-branch[name], name))[: reach.below] if floor > 0 else []
-        ratings |= await _rated(tree, asked, estimates, rate)
+        rated = await _rated(tree, asked, estimates, rate)
+        ratings |= rated
         following: list[str] = []
         for above in front:
             least = max(floor, ratings[above])
-            relevant = [name for name in tree.below.get(above, ()) if name in asked and ratings[name] >= least]
+            relevant = [name for name in tree.below.get(above, ()) if rated.get(name, -1.0) >= least]
             following += relevant
             if not relevant:
                 read.append(above)
