@@ -61,6 +61,7 @@ class Screen:
             self._rich().print(line, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
             sys.stdout.write(line + "\n")
+            sys.stdout.flush()  # somebody may wait for it
 
     def facts(self, rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
         """Names and values, aligned; a pair with an empty name goes on with the one above."""
