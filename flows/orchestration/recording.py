@@ -27,7 +27,9 @@ os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 os.environ.setdefault("PREFECT_SERVER_DATABASE_TIMEOUT", "60")
 
 import httpx
+import prefect.client.orchestration
 from prefect import Flow
+from prefect.client.base import PrefectHttpxAsyncClient
 from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
 from prefect.exceptions import PrefectException
@@ -73,6 +75,26 @@ def spare_certificates() -> None:
 
 
 spare_certificates()
+
+
+class _Bounded(PrefectHttpxAsyncClient):
+    """Gives a request up after the time that its tries may take: Prefect's limit for a reply begins anew with each
+    byte, and a server that says it is being maintained is asked for ever."""
+
+    async def send(self, request: httpx.Request, *args: Any, **options: Any) -> Any:
+        settings = get_current_settings()
+        tries = 1 + settings.client.max_retries
+        seconds = tries * settings.api.request_timeout + 2 ** (tries + 1)  # the pauses double
+        try:
+            async with asyncio.timeout(seconds):
+                return await super().send(request, *args, **options)
+        except TimeoutError as error:
+            raise httpx.ReadTimeout(
+                f"Prefect's server gave no whole reply in {seconds:g} s", request=request
+            ) from error
+
+
+prefect.client.orchestration.PrefectHttpxAsyncClient = _Bounded  # type: ignore[attr-defined]  # its package has no other way
 
 
 # --- flows -----------------------------------------------------------------------------------------------------------

@@ -12,8 +12,15 @@ from typing import Any
 from uuid import UUID
 
 import dspy
+import httpx
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.client.orchestration import PrefectClient
+from prefect.settings import (
+    PREFECT_API_REQUEST_TIMEOUT,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    temporary_settings,
+)
 from pydantic import SecretStr
 
 from flows.evaluate import evaluate
@@ -51,7 +58,7 @@ from tests.flows.recorder import PAUSE, artifact, events, logs, run_of, task_run
 from tests.flows.test_faults import garble, settled
 from tests.patience import PATIENCE
 from tests.server.client import Server
-from tests.server.dripping import BODY, dripping
+from tests.server.dripping import BODY, HEAD, dripping
 from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("api")
@@ -110,6 +117,15 @@ async def test_a_server_of_prefects_that_never_answers_is_told(source: Path, tmp
         await index(str(source), workspace=str(tmp_path / "ws"))
     assert len(requests) == 1
     assert not (tmp_path / "ws").exists()
+
+
+@pytest.mark.parametrize("beginning", [HEAD, BODY])
+async def test_a_request_of_prefects_client_that_is_answered_without_end_is_given_up(beginning: bytes) -> None:
+    short = {PREFECT_API_REQUEST_TIMEOUT: 1, PREFECT_CLIENT_MAX_RETRIES: 0}
+    with dripping(beginning) as (address, _), temporary_settings(short):
+        async with PrefectClient(f"{address}/api") as client:
+            with pytest.raises(httpx.ReadTimeout, match="no whole reply in 5 s"):
+                await client.read_flow_runs()
 
 
 async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:
