@@ -11,11 +11,13 @@ takes half the time.
 import asyncio
 import atexit
 import logging
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
 # Not ours to decide where the person has decided.
@@ -79,19 +81,24 @@ spare_certificates()
 
 class _Bounded(PrefectHttpxAsyncClient):
     """Gives a request up after the time that its tries may take: Prefect's limit for a reply begins anew with each
-    byte, and a server that says it is being maintained is asked for ever."""
+    byte, and a server that says it is being maintained is asked for ever. For a minute then that server is not asked
+    again: at its end a process would ask for each of its events."""
+
+    given_up: ClassVar[dict[bytes, float]] = {}  # by server; monotonic seconds
 
     async def send(self, request: httpx.Request, *args: Any, **options: Any) -> Any:
-        settings = get_current_settings()
+        settings, server = get_current_settings(), request.url.netloc
         tries = 1 + settings.client.max_retries
         seconds = tries * settings.api.request_timeout + 2 ** (tries + 1)  # the pauses double
+        words = f"Prefect's server gave no whole reply within {seconds:g} s"
+        if time.monotonic() - self.given_up.get(server, -math.inf) < 60:
+            raise httpx.ReadTimeout(words, request=request)
         try:
             async with asyncio.timeout(seconds):
                 return await super().send(request, *args, **options)
         except TimeoutError as error:
-            raise httpx.ReadTimeout(
-                f"Prefect's server gave no whole reply in {seconds:g} s", request=request
-            ) from error
+            self.given_up[server] = time.monotonic()
+            raise httpx.ReadTimeout(words, request=request) from error
 
 
 prefect.client.orchestration.PrefectHttpxAsyncClient = _Bounded  # type: ignore[attr-defined]  # its package has no other way
