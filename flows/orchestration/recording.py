@@ -47,7 +47,7 @@ from flows.orchestration.past_runs import WORKSPACE
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import LogMask, mask_error, mask_keys
-from storage.errors import TrellisError
+from storage.errors import StorageError, TrellisError
 from storage.records import Record
 
 __all__ = ["begin", "done", "failed", "flow", "flow_run"]
@@ -147,14 +147,19 @@ class _Flow(Flow[P, R]):
 
 
 async def _begun(run: Coroutine[Any, Any, R]) -> R:
-    """The run, where Prefect's server answers, if one is configured."""
+    """The run, where Prefect's server answers, if one is configured. Raises StorageError where it ceases to."""
     if address := get_current_settings().api.url:
         try:
             await check_server(address)
         except BaseException:
             run.close()
             raise
-    return await run
+    try:
+        return await run
+    except httpx.TransportError as error:
+        problem = f"Prefect's server has ceased to answer ({str(error) or type(error).__name__})"
+        remedy = "Look after it, then run again: what models have answered, and what is published, is kept."
+        raise StorageError(address or "Prefect", problem, remedy) from error
 
 
 def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
