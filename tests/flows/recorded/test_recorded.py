@@ -109,13 +109,12 @@ def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_p
 
 
 async def test_a_server_of_prefects_that_never_answers_is_told(source: Path, tmp_path: Path) -> None:
-    with (
-        dripping(BODY) as (address, requests),
-        temporary_settings({PREFECT_API_URL: f"{address}/api"}),
-        pytest.raises(StorageError, match="the server cannot be reached"),
-    ):
-        await index(str(source), workspace=str(tmp_path / "ws"))
-    assert len(requests) == 1
+    with dripping(BODY) as (address, requests), temporary_settings({PREFECT_API_URL: f"{address}/api"}):
+        with pytest.raises(StorageError, match="the server cannot be reached"):
+            await index(str(source), workspace=str(tmp_path / "ws"))
+        with pytest.raises(SettingsError, match="cannot be reached"):
+            await asyncio.to_thread(load_settings, {}, {"TRELLIS_LM_API_KEY": "prefect-secret:model-key"})
+    assert len(requests) == 2
     assert not (tmp_path / "ws").exists()
 
 
