@@ -10,8 +10,8 @@ from prompts.resolve import NameInContext, Pair, decide
 from prompts.text.words import fold
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
-from tasks.dedupe import build_graph
 from tasks.resolve.assemble import ResolvedGraph
+from tests.graphs import build_graph
 
 PAIRS = "er/fodors_zagats.jsonl.gz"
 ALIASES = "er/answer_alias_sets.jsonl.gz"

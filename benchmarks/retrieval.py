@@ -21,14 +21,14 @@ from prompts.text.words import STOPWORDS
 from storage.answer_records import Mode
 from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
-from tasks.retrieve.passage_sets import Switches, fused
+from tasks.retrieve.passage_sets import SearchParts, fused
 
-WITHOUT: dict[str, Switches] = {
-    "-words": Switches(words=False),
-    "-meaning": Switches(meaning=False),
-    "-PageRank": Switches(walk=False),
-    "-bridges": Switches(bridges=False),
-    "-sets": Switches(sets=False),
+WITHOUT: dict[str, SearchParts] = {
+    "-words": SearchParts(words=False),
+    "-meaning": SearchParts(meaning=False),
+    "-PageRank": SearchParts(walk=False),
+    "-bridges": SearchParts(bridges=False),
+    "-sets": SearchParts(sets=False),
 }
 # LightRAG's levels, each by itself and both, without the search by words and walk.
 LEVELS: dict[str, Mode] = {"-High": "low", "-Low": "high", "hybrid": "hybrid"}
@@ -162,7 +162,7 @@ class Asking:
         tables: dict[str, Rows] = {"as they stand": {"trellis": ours, **self._floors(), **self._peers()}}
         if brief:
             return tables
-        plain, unspelt = self.session, self.session.switched(Switches(fuzzy=False))
+        plain, unspelt = self.session, self.session.switched(SearchParts(fuzzy=False))
         tables["by kind"] = by_kind(self.questions, rankings, self.ks)
         tables["made worse"] = {
             "lower case": await self._asked(plain, change=str.lower),

@@ -102,7 +102,7 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     data: str | Path | None = None,
     limit: int | None = None,
     budget: Budget = NO_BUDGET,
-    ending: "Ending | None" = None,
+    ending: "EvaluationEnding | None" = None,
     progress: Progress = silent,
 ) -> EvaluationReport:
     """Evaluate systems (records, or as they are typed) on questions (records, a JSONL file, or a set's name).
@@ -115,7 +115,7 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED)
     asked = rated_or(questions, runtime)
     plan = await plan_of(systems, asked, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
-    ending = ending or Ending()
+    ending = ending or EvaluationEnding()
     ending.check()
     report, result = await evaluate_plan(plan, runtime)
     report = ending.write(report, result, runtime)
@@ -124,7 +124,7 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
 
 
 @dataclass(frozen=True)
-class Ending:
+class EvaluationEnding:
     """What is done with a finished evaluation: its `page` is written (.html or .md; beside evaluation `against`), it is
     held against the rules of the file `gate`, and it is accepted, unless it fell. The judge is compared with `people`,
     a file of their verdicts."""

@@ -30,7 +30,7 @@ from tasks.read_reports.points import CitedDocuments
 from tasks.read_reports.select import ReportTree, tree_of
 from tasks.retrieve.dual_levels import DualLevelIndex, keyed_text
 from tasks.retrieve.facts import GraphFacts
-from tasks.retrieve.passage_sets import Switches
+from tasks.retrieve.passage_sets import SearchParts
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import Spellings
 from tasks.traverse.meta_paths import Vocabulary
@@ -115,10 +115,10 @@ class Session(AbstractContextManager["Session"]):
         """The chunks of documents, in their order."""
         return {name: self._chunks[name] for name in documents if name in self._chunks}
 
-    def switched(self, switches: Switches) -> "Session":
+    def switched(self, parts: SearchParts) -> "Session":
         """The same session, searched with some parts left out; close the first one only."""
         other = copy.copy(self)
-        other.index = self.index.switched(switches)
+        other.index = self.index.switched(parts)
         return other
 
     def dense(

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from prompts.engine.errors import ModelRefused
 from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.graph import Edit
-from storage.graph_records import Extraction
 from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import Chunk, DeadLetter, content_id
 from tasks.resolve.assemble import Given, ResolvedGraph, assemble, edited, entity_id
 from tasks.resolve.keys import Resolved
-from tasks.resolve.mentions import ExtractionList, Extractions
+from tasks.resolve.mentions import Extractions
 from tasks.resolve.rules import Prepared, prepare, resolve
 from tasks.step import PATIENT, gather_or_cancel, step
 
@@ -33,22 +32,6 @@ class LastResolution:
     documents: Collection[str] = ()
     failed: Collection[str] = ()
     decisions: Mapping[str, PairDecision] = field(default_factory=dict)
-
-
-def build_graph(
-    extractions: Sequence[Extraction],
-    chunks: Mapping[str, Chunk],
-    decided: Mapping[Pair, Decided] | None = None,
-    edits: Sequence[Edit] = (),
-    before: LastResolution | None = None,
-) -> ResolvedGraph:
-    """Group mentions into entities and statements into relations.
-
-    `chunks` maps chunk ids to chunks, for every chunk that occurs. Pairs of names without a decision are decided by
-    rule.
-    """
-    held = ExtractionList(extractions)
-    return _graph(held, _prepared(held, chunks), decided or {}, edits, before)
 
 
 def _prepared(extractions: Extractions, chunks: Mapping[str, Chunk]) -> Prepared:

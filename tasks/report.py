@@ -259,7 +259,7 @@ class ReportContextBuilder:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-class Reported(Record):
+class WrittenReports(Record):
     """Reports in the order of their communities; a dead letter for each that a model refused to write."""
 
     reports: tuple[Report, ...]
@@ -274,7 +274,7 @@ async def report(
     known: Mapping[str, Report],
     limit: int = REPORT_TOKENS,
     progress: Progress = lambda _done, _total: None,
-) -> Reported:
+) -> WrittenReports:
     """Write reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
     Reports that the evidence holds are not written again.
 
@@ -312,7 +312,7 @@ async def report(
         for made in await gather_or_cancel(ask(*pair) for pair in asked):
             reports[made.community] = made
         progress(sum(community.level >= level for community in todo), len(todo))
-    return Reported(
+    return WrittenReports(
         reports=tuple(reports[community.id] for community in communities if community.id in reports),
         dead_letters=tuple(sorted(letters, key=lambda letter: letter.item)),
     )

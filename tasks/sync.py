@@ -193,7 +193,7 @@ def _refuse_emptied(
 # --- forgetting ------------------------------------------------------------------------------------------------------
 
 
-class Traces:
+class DocumentTraces:
     """Traces of documents in texts that models wrote from them: words, and runs of five words, that no others have.
 
     Whoever quotes, names or sums up the texts uses one of them; a sentence that could come from the other texts as well

@@ -24,9 +24,9 @@ from prompts.extract import (
 )
 from prompts.tailoring import UNTAILORED
 from storage.graph_records import Claim, Community
-from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
 from tasks.report import ReportContext, ReportContextBuilder
+from tests.graphs import build_graph
 from tests.models.running import Place
 from tests.records import chunk_of, evidence_of
 from tests.server.client import Server

@@ -11,7 +11,7 @@ from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
 from storage.run_records import DocumentCounts
 from tasks.load.sources import Loaded, compose
-from tasks.sync import SyncPlan, Traces, exclude_forgotten, holds, plan_sync, with_gone_inside
+from tasks.sync import DocumentTraces, SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
@@ -190,7 +190,7 @@ def test_rows_that_are_called_by_their_line_are_known_by_their_text() -> None:
 
 def test_what_tells_of_a_document_is_what_no_other_has() -> None:
     own = ["The dog of Ilse Marrand met a cat by the old water mill.", "的人"]
-    traces = Traces(own, ["A cat was by the old mill; of it met."])
+    traces = DocumentTraces(own, ["A cat was by the old mill; of it met."])
     for text in ("a dog", "Who was Marrand?", r'{"said": "met\na cat by the"}', r'"\u4eba"'):
         assert traces.found_in(text)
     for text in ("the old cat", "met by the mill", ""):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flows.cli.index import cost_in_words
 from flows.cli.screen import Screen, runtime_of
-from flows.evaluate import JUDGED, Ending, evaluate_plan, forecast_evaluation, plan_of, rated_or, report_of
+from flows.evaluate import JUDGED, EvaluationEnding, evaluate_plan, forecast_evaluation, plan_of, rated_or, report_of
 from flows.operations.evaluation_page import evaluation_in_words, figure, judge_in_words
 from flows.operations.watch import ask_watched, in_words, watch
 from flows.runtime import Runtime, with_budget
@@ -47,7 +47,7 @@ def evaluate(options: Namespace, screen: Screen) -> int:
 def _result(options: Namespace, runtime: Runtime, screen: Screen) -> int:
     store = runtime.workspace.evaluations
     page, gate, people = (Path(name) if name else None for name in (options.page, options.gate, options.people))
-    ending = Ending(page, gate, options.accept, options.against, people)
+    ending = EvaluationEnding(page, gate, options.accept, options.against, people)
     ending.check()
     before = report_of(store.read(options.against)).scores if options.against is not None else ()
     if options.show is not None:

@@ -35,7 +35,7 @@ from storage.staging import OpenGeneration, Staging
 from storage.workspace import Generation
 from tasks.extract import extraction_inputs
 from tasks.resolve.keys import name_key
-from tasks.sync import Traces
+from tasks.sync import DocumentTraces
 
 NEAREST = 5
 
@@ -328,7 +328,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
         memories = memory.remove_documents(documents)
-        traces = Traces(held.texts, (text for document in staying for text in (document.title, document.text)))
+        traces = DocumentTraces(held.texts, (text for document in staying for text in (document.title, document.text)))
         caches = open_caches(runtime.settings, runtime.workspace)
         answers, vectors = caches.model_answers.remove_where(traces.found_in), caches.embeddings.remove(held.hashes)
         evaluated, run_records = _forget_elsewhere(documents, traces, runtime)
@@ -347,7 +347,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     )  # fmt: skip
 
 
-def _forget_elsewhere(documents: Sequence[str], traces: Traces, runtime: Runtime) -> tuple[int, int]:
+def _forget_elsewhere(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:
     """Remove what evaluations, watched questions and feedback hold of the documents, and what Prefect does of
     runs on this workspace.
 

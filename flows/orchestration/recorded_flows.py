@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from flows.evaluate import JUDGED, Ending, evaluate_plan, plan_of, rated_or
+from flows.evaluate import JUDGED, EvaluationEnding, evaluate_plan, plan_of, rated_or
 from flows.index import IndexOptions
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import in_words as kept_in_words
@@ -247,7 +247,7 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form
         accept: Gates compare with this evaluation from now on, unless it fell.
     """
     progress = Progress()
-    ending = Ending(Path(page) if page else None, Path(gate) if gate else None, accept)
+    ending = EvaluationEnding(Path(page) if page else None, Path(gate) if gate else None, accept)
     try:
         ending.check()
         settings = load_settings({"workspace": workspace})

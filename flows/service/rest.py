@@ -31,7 +31,7 @@ USUAL = RunRequest()
 
 
 @dataclass(frozen=True)
-class At:
+class GenerationPlace:
     """Which workspace, and which of its generations (none: the current one)."""
 
     service: Here
@@ -43,7 +43,7 @@ class At:
         return await self.service.workspaces.read(self.workspace, reading, self.as_of)
 
 
-Place = Annotated[At, Depends()]
+Place = Annotated[GenerationPlace, Depends()]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 

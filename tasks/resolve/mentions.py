@@ -11,7 +11,7 @@ from tasks.resolve.keys import main_kind, name_key
 
 
 class Extractions(Protocol):
-    """All extractions of a generation, of which no more is read than is needed: its `ExtractionStore`, or a list."""
+    """All extractions of a generation, of which no more is read than is needed: its `ExtractionStore`."""
 
     def mentioned(self) -> Iterable[tuple[str, str, str]]:
         """(chunk, name, kind) of every mention."""
@@ -21,27 +21,6 @@ class Extractions(Protocol):
 
     def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
         """Those of these chunks (None: of all), whole."""
-
-
-@dataclass(frozen=True)
-class ExtractionList:
-    """Extractions that are held in memory."""
-
-    held: Sequence[Extraction]
-
-    def mentioned(self) -> Iterable[tuple[str, str, str]]:
-        return [(own.chunk, mention.name, mention.kind) for own in self.held for mention in own.mentions]
-
-    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
-        return [
-            (own.chunk, relation.source, relation.predicate, relation.target)
-            for own in self.held
-            for relation in own.relations
-            if relation.predicate == predicate or not {relation.source, relation.target}.isdisjoint(names)
-        ]
-
-    def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
-        return self.held if chunks is None else [own for own in self.held if own.chunk in set(chunks)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tasks.retrieve.lexical import Lexicon, Scores, scaled
 from tasks.retrieve.link import Link
 
 
-class Switches(Record):
+class SearchParts(Record):
     """The parts of a search; a part that is off is left out, the others go on."""
 
     words: bool = True
@@ -275,23 +275,23 @@ class PassageSetSelector:
         self._bridges = bridges
         self._spellings = spellings
 
-    def first(self, asked: SearchedQuestion, allowed: Flags, switches: Switches) -> list[int]:
+    def first(self, asked: SearchedQuestion, allowed: Flags, parts: SearchParts) -> list[int]:
         """The chunks to read first, best first, at most CHOSEN, none but the allowed ones."""
-        pool = self.pool(asked, allowed, switches)
+        pool = self.pool(asked, allowed, parts)
         if len(pool) < 2:
             return pool
-        chosen = [pool[place] for place in choose(*self._pairs(asked, pool, switches))]
+        chosen = [pool[place] for place in choose(*self._pairs(asked, pool, parts))]
         # Of the best pair the one that is better by itself: a question may need no second.
         return sorted(chosen[:2], key=lambda chunk: -asked.base[chunk]) + chosen[2:]
 
-    def pool(self, asked: SearchedQuestion, allowed: Flags, switches: Switches) -> list[int]:
+    def pool(self, asked: SearchedQuestion, allowed: Flags, parts: SearchParts) -> list[int]:
         """The candidates, those of the walk first."""
         texts = allowed.copy()
         texts[list(self._texts)] = False
-        walked = best_places(asked.walked if switches.walk else asked.base, POOL_WALKED, texts)
+        walked = best_places(asked.walked if parts.walk else asked.base, POOL_WALKED, texts)
         rankings = [best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)]
         pool = dict.fromkeys([*walked, *fused(rankings)[:POOL_FUSED]])
-        if switches.bridges and pool:
+        if parts.bridges and pool:
             further = self._bridges.further(best_places(asked.base, FIRST, texts), asked.linked)
             further *= _WORDLESS + scaled(self._lexicon.scores_of(self._unnamed(asked)))
             further[list(pool)] = 0.0
@@ -317,7 +317,7 @@ class PassageSetSelector:
         named = {term for link in asked.links for term in self._lexicon.terms_of(link.text)}
         return [term for term in self._lexicon.terms_of(asked.question) if term not in named]
 
-    def _pairs(self, asked: SearchedQuestion, pool: Sequence[int], switches: Switches) -> tuple[Scores, Scores]:
+    def _pairs(self, asked: SearchedQuestion, pool: Sequence[int], parts: SearchParts) -> tuple[Scores, Scores]:
         """The logarithm of how likely two passages of the pool are evidence together, up to a constant (n × n,
         symmetric), and how surely the question names what each is about (0 to 1)."""
         linked, weights = asked.linked, self._concepts(asked.question)
@@ -334,7 +334,7 @@ class PassageSetSelector:
         walked = np.log(np.maximum(asked.walked[pool], _LEAST_WALKED))
         alone = WALKED * walked + MEANING * meaning + SUBJECT * subject + COVERED * covered
         pairs = alone[:, None] + alone[None, :] + TOGETHER * (covered[:, None] + covered[None, :] - both)
-        if switches.bridges:
+        if parts.bridges:
             mentions, shared = self._bridges.ties(pool, linked)
             named = {concept for link in asked.links for concept in concept_terms(link.text)}
             cued = cues(

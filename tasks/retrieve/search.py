@@ -28,8 +28,8 @@ from tasks.retrieve.passage_sets import (
     Flags,
     PassageSetSelector,
     SearchedQuestion,
+    SearchParts,
     Subjects,
-    Switches,
     best_places,
 )
 from tasks.step import BRIEF, step
@@ -138,7 +138,7 @@ class SearchIndex:
         spoken = Counter(chunk.language for chunk in self.chunks)
         languages = [code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)]
         self.lexicon = Lexicon(postings.counts, postings.columns, languages)
-        self.switches = Switches()
+        self.parts = SearchParts()
         self.names = Names(
             [(entity.name, index) for index, entity in enumerate(self.entities)]
             + [(alias.name, where[alias.entity]) for alias in aliases]
@@ -177,14 +177,14 @@ class SearchIndex:
 
     def asked(self, question: str, dense: Mapping[str, float]) -> SearchedQuestion:
         """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine."""
-        lexical = scaled(self.lexicon.scores(question)) if self.switches.words else np.zeros(len(self.chunks))
-        cosines = self.chunk_scores(dense if self.switches.meaning else {})
+        lexical = scaled(self.lexicon.scores(question)) if self.parts.words else np.zeros(len(self.chunks))
+        cosines = self.chunk_scores(dense if self.parts.meaning else {})
         meaning = scaled(cosines)
         near = lexical + meaning
         links = self._linked(question)
         walked = self._walked(links, lexical + START_DENSE * meaning)
         base = near
-        if links and self.switches.walk:
+        if links and self.parts.walk:
             if is_han(question):
                 # Chinese names are cut from unspaced text and so are less sure than the words that they are made of.
                 base = near + HAN_WALK * walked
@@ -202,14 +202,14 @@ class SearchIndex:
 
     def _linked(self, question: str) -> list[Link]:
         links = self.link(question)
-        if self.switches.fuzzy:
+        if self.parts.fuzzy:
             return links
         return [link for link in links if fold_name(link.text) in self.names.by_key]
 
     def _walked(self, links: Sequence[Link], seeds: Scores) -> Scores:
         """The walk from the names, the best 1; from the best seeds alone where nothing is named."""
         best = best_places(seeds, START_PASSAGES)
-        if not self.switches.walk or not (links or best):
+        if not self.parts.walk or not (links or best):
             return np.zeros(len(self.chunks))
         start: dict[int, float] = {}
         for link in links:
@@ -223,8 +223,8 @@ class SearchIndex:
     def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
         """The k best allowed chunks with a score above 0, by index: a set that belongs together, then one by one."""
         # Chinese names tie passages less surely than they are found by their words.
-        as_set = bool(asked.links) and self.switches.sets and not is_han(asked.question)
-        first = self.selector.first(asked, allowed, self.switches) if as_set else []
+        as_set = bool(asked.links) and self.parts.sets and not is_han(asked.question)
+        first = self.selector.first(asked, allowed, self.parts) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
         return [*first, *best_places(rest, k)][:k]
@@ -239,15 +239,15 @@ class SearchIndex:
         """The k best chunks that score above 0, best first; ties go to the earlier chunk."""
         return [passage_of(self.chunks[place], scores[place]) for place in best_places(scores, k)]
 
-    def switched(self, switches: Switches) -> "SearchIndex":
+    def switched(self, parts: SearchParts) -> "SearchIndex":
         """The same index, searched with some parts left out."""
         other = copy.copy(self)
-        other.switches = switches
+        other.parts = parts
         return other
 
     def without_graph(self) -> "SearchIndex":
         """The same index, searched by words and vectors alone."""
-        return self.switched(Switches(walk=False, bridges=False, sets=False))
+        return self.switched(SearchParts(walk=False, bridges=False, sets=False))
 
     def chunk(self, name: str) -> Chunk:
         """A chunk by id."""

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from prompts.extract import EntityFound, Extracted, RelationFound
-from tasks.dedupe import build_graph
 from tasks.extract import to_extraction
+from tests.graphs import build_graph
 from tests.records import chunk_of
 
 

@@ -16,10 +16,10 @@ from prompts.text.likeness import form
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Extraction, Mention, RelationMention
 from storage.records import Chunk
-from tasks.dedupe import LastResolution, build_graph, dedupe
+from tasks.dedupe import LastResolution, dedupe
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.resolve.keys import name_key
-from tasks.resolve.mentions import ExtractionList
+from tests.graphs import HeldExtractions, build_graph
 from tests.query.steps import scripted, sent
 from tests.records import chunk_of
 
@@ -193,7 +193,7 @@ async def test_a_model_decides_on_all_pairs_in_one_call_and_says_why() -> None:
     verdict = {"pair": 1, "reason": "father and son", "same": False}
     resolver = scripted(Resolve, *[{"verdicts": [verdict]}] * 2)
     extractions, chunks = found_in(*SIMILAR, ("Maren Hollister", "Kai Ott"), ("Maren Holister", "Kai Ott"))
-    graph = await dedupe(ExtractionList(extractions), list(chunks.values()), resolver)
+    graph = await dedupe(HeldExtractions(extractions), list(chunks.values()), resolver)
     assert len(sent(resolver)) == 2, "one call for all pairs, and once more for what it left out"
     assert not together(graph, "Robert Amos Castellan", "Robert Castellan")
     assert together(graph, "Maren Hollister", "Maren Holister"), "what the model leaves out is decided by rule"
@@ -202,7 +202,7 @@ async def test_a_model_decides_on_all_pairs_in_one_call_and_says_why() -> None:
 async def test_a_model_that_refuses_leaves_a_letter_and_the_rule_decides() -> None:
     resolver = scripted(Resolve, *["no list"] * 3)
     extractions, chunks = found_in(*SIMILAR)
-    graph = await dedupe(ExtractionList(extractions), list(chunks.values()), resolver)
+    graph = await dedupe(HeldExtractions(extractions), list(chunks.values()), resolver)
     assert together(graph, "Robert Amos Castellan", "Robert Castellan")
     assert [(letter.step, bool(letter.remedy)) for letter in graph.dead_letters] == [("resolve", True)]
 
@@ -211,9 +211,9 @@ async def test_what_a_model_has_decided_is_not_asked_again() -> None:
     verdict = {"pair": 0, "reason": "father and son", "same": False}
     resolver = scripted(Resolve, *[{"verdicts": [verdict]}] * 2)
     extractions, chunks = found_in(*SIMILAR)
-    first = await dedupe(ExtractionList(extractions), list(chunks.values()), resolver)
+    first = await dedupe(HeldExtractions(extractions), list(chunks.values()), resolver)
     before = LastResolution(places=first.places, documents=(), decisions=first.decisions)
-    again = await dedupe(ExtractionList(extractions), list(chunks.values()), resolver, before=before)
+    again = await dedupe(HeldExtractions(extractions), list(chunks.values()), resolver, before=before)
     assert len(sent(resolver)) == 1
     assert again.decisions == first.decisions
     assert (again.touched, again.entities) == ((), ()), "nothing has changed"

@@ -20,7 +20,7 @@ from tasks.retrieve.dual_levels import (
 )
 from tasks.retrieve.lexical import K1, B, Lexicon
 from tasks.retrieve.link import OTHER_NAME, Names
-from tasks.retrieve.passage_sets import Subjects, Switches
+from tasks.retrieve.passage_sets import SearchParts, Subjects
 from tasks.retrieve.search import SearchIndex, Walker, retrieve
 from tests.records import chunk_of
 from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
@@ -76,11 +76,11 @@ async def test_the_first_of_a_further_query_comes_after_the_best_pair(index: Sea
     assert passages[2].document == "Ida Sund"
 
 
-@pytest.mark.parametrize("part", Switches.model_fields)
+@pytest.mark.parametrize("part", SearchParts.model_fields)
 async def test_any_part_may_be_left_out(index: SearchIndex, part: str) -> None:
-    partial = index.switched(Switches(**{part: False}))
+    partial = index.switched(SearchParts(**{part: False}))
     assert (await found(partial, CHAIN))[0] == "Orla Bridge"
-    assert index.switches == Switches()
+    assert index.parts == SearchParts()
 
 
 async def test_without_bridges_the_second_half_is_not_told_from_another(index: SearchIndex) -> None:

@@ -1,0 +1,45 @@
+"""Graphs of extractions that are held in memory: what tests and benchmarks of resolution look at."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from prompts.engine.models import Models
+from prompts.resolve import Resolve
+from storage.graph import Edit
+from storage.graph_records import Extraction
+from storage.records import Chunk
+from tasks.dedupe import dedupe
+from tasks.resolve.assemble import ResolvedGraph
+
+
+@dataclass(frozen=True)
+class HeldExtractions:
+    """`tasks.resolve.mentions.Extractions` of a list."""
+
+    held: Sequence[Extraction]
+
+    def mentioned(self) -> Iterable[tuple[str, str, str]]:
+        return [(own.chunk, mention.name, mention.kind) for own in self.held for mention in own.mentions]
+
+    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+        return [
+            (own.chunk, relation.source, relation.predicate, relation.target)
+            for own in self.held
+            for relation in own.relations
+            if relation.predicate == predicate or not {relation.source, relation.target}.isdisjoint(names)
+        ]
+
+    def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
+        return self.held if chunks is None else [own for own in self.held if own.chunk in set(chunks)]
+
+
+def build_graph(
+    extractions: Sequence[Extraction], chunks: Mapping[str, Chunk], edits: Sequence[Edit] = ()
+) -> ResolvedGraph:
+    """The graph by the rules alone; `chunks` by id."""
+
+    async def made() -> ResolvedGraph:
+        return await dedupe(HeldExtractions(extractions), [*chunks.values()], Resolve(Models.offline()), edits)
+
+    return asyncio.run(made())
