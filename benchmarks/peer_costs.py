@@ -70,7 +70,8 @@ class QuestionSpent(Spent):
     files=[PASSAGES],
 )
 def peers(run: Run) -> None:
-    """What do an index and a question cost fast-graphrag, and what Trellis: calls, tokens, processor time, waiting?
+    """What do an index, one document more and a question cost fast-graphrag, and what Trellis: calls, tokens, processor
+    time, waiting?
 
     The first passages of the 2Wiki corpus against the scripted model server of the tests, which answers both by the
     same rules. Processor time is that of the client's process, after an index of two other passages and a question
@@ -79,7 +80,7 @@ def peers(run: Run) -> None:
     options, folder = run.options, run.workspace("peers")
     if options.python is None or not options.python.is_file():
         raise DataMissingError(f"There is no interpreter {options.python} with fast-graphrag. {REMEDY}")
-    rows = passages(options.data, options.passages)
+    *rows, first, second, third = passages(options.data, options.passages + 3)
     questions = [WARM_QUESTION, *questions_about([row["title"] for row in rows], options.questions)]
     with serving() as server, fast_graphrag(options.python, server, folder) as (version, ask):
         on_server(server)
@@ -90,8 +91,9 @@ def peers(run: Run) -> None:
             return IndexSpent.model_validate(ask({"index": texts, "folder": str(folder / f"{name}-peer")}))
 
         def indexed_here(documents: Sequence[Mapping[str, str]], name: str) -> IndexSpent:
-            write_rows(documents, folder / f"{name}.jsonl")
-            work = index_run([folder / f"{name}.jsonl"], IndexOptions(), _runtime(folder / name))
+            source = folder / f"{name}-{documents[0]['id']}.jsonl"
+            write_rows(documents, source)
+            work = index_run([source], IndexOptions(), _runtime(folder / name))
             cost, report = asyncio.run(spent_on(work))
             return IndexSpent(**cost.model_dump(), entities=report.entities, relations=report.relations)
 
@@ -109,6 +111,10 @@ def peers(run: Run) -> None:
         conditions = f"{options.passages} passages at {options.latency_ms:g} ms"
         title = f"index, {conditions}, medians of {options.rounds} runs, {_load()}"
         run.table(title, {name: {**_index_row(costs[name], len(rows)), **counted[name]} for name in indexers})
+
+        more = {name: [work([row], "round-0") for row in (first, second, third)] for name, work in indexers.items()}
+        title = f"one document more, given alone, among {conditions}: medians of three, {_load()}"
+        run.table(title, {name: _index_row(costs, 1) for name, costs in more.items()})
 
         ask({"open": str(folder / "round-0-peer")})
         asked = {theirs: [(kind, _asked_there(text, ask, server)) for kind, text in questions][1:]}

@@ -130,6 +130,9 @@ class Example(_TailoringValue):
         return sum(map(rough_tokens, [self.title, self.passage, *(item.model_dump_json() for item in items)]))
 
 
+_DEFAULT_KINDS = tuple(str(EntityType(name=name, meaning=meaning)) for name, meaning in DEFAULT_MEANINGS.items())
+
+
 class Tailoring(_TailoringValue):
     """What fits the prompts to a domain.
 
@@ -158,10 +161,7 @@ class Tailoring(_TailoringValue):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds as a model reads them: "name" or "name: meaning"."""
-        types = self.entity_types or [
-            EntityType(name=name, meaning=meaning) for name, meaning in DEFAULT_MEANINGS.items()
-        ]
-        return tuple(map(str, types))
+        return tuple(map(str, self.entity_types)) or _DEFAULT_KINDS
 
     def kind(self, word: str) -> str:
         """The configured kind that is meant, else "thing"; the word itself where none is configured."""

@@ -282,7 +282,7 @@ async def report(
     each how many of how many are there. Where a model gives no usable answer the statements are quoted instead, until
     the next run asks again.
     """
-    builder, letters = ReportContextBuilder(evidence, communities, limit), list[DeadLetter]()
+    builder, letters, author = ReportContextBuilder(evidence, communities, limit), list[DeadLetter](), writer.author
     reports = builder.reports
     reports.update({report.community: report for report in evidence.reports})
 
@@ -300,7 +300,7 @@ async def report(
         for community in todo:
             if community.level != level:
                 continue
-            context = builder.context(community, writer.author)
+            context = builder.context(community, author)
             if context.inputs in known and context.given:
                 update = {"community": community.id, "level": level, "stale": 0.0}
                 reports[community.id] = known[context.inputs].model_copy(update=update)

@@ -19,9 +19,15 @@ _BREAKS = re.compile("\r\n|[\r\v\f\x85]")
 _CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
 _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
-_HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)", re.MULTILINE)
+_HEADING = re.compile(r"^(?:(#{1,6})[ \t]+(\S.*)|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
+# Tags, and images with what they lead to: what a page is decorated with before it begins.
+_DECORATION = re.compile(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
+_OPENING = 5_000  # characters
+_FIELDS = re.compile(r"(?:[\w-]{1,40}:[ \t].*(?:\n|$)){2}")
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_MARKS = re.compile(r"!?\[([^\]]{0,500})\]\([^)]{0,500}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+_MARKS = re.compile(
+    r"!?\[([^\]]{0,500})\]\([^)]{0,500}\)|[*`]{1,3}(?=\S)|(?<=\S)[*`]{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
+)
 _LONGEST_TITLE = 100  # of a first line that is taken for one
 _LONGEST_GIVEN = 500  # characters of a title that the text or its metadata gives
 _WORDS_OF_A_SENTENCE = 5
@@ -117,20 +123,31 @@ def _scalar(value: object) -> Scalar:
 
 
 def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings: bool = True) -> str:
-    """The title in the metadata, else the first Markdown heading, else a short first line, else the fallback.
+    """The title in the metadata, else the Markdown heading that the text opens with, else the first one where it alone
+    is of the first level, else a short first line, else the fallback.
 
-    A line that is a sentence is no title.
+    A line that is a sentence is no title, nor is the first of several fields ("From: …").
     """
     title = metadata.get("title")
     if isinstance(title, str) and title.strip():
         return shortened(one_line(title))
-    heading = _HEADING.search(_FENCED.sub("", text) if "```" in text or "~~~" in text else text) if headings else None
-    if heading:
-        named = heading.group(1)[:_LONGEST_GIVEN].rstrip(" \t")
+    if headings and (heading := _title_heading(text)):
+        named = heading[:_LONGEST_GIVEN].rstrip(" \t")
         return one_line(_MARKS.sub(r"\1", named.rstrip("#") or named))
-    first = one_line(text.lstrip()[:500].split("\n", 1)[0]).lstrip("#").strip()
-    marked = first.startswith(("http://", "https://", "|", "---", "```"))
+    opening = _DECORATION.sub("", text[:_OPENING]).lstrip()
+    first = one_line(opening[:500].split("\n", 1)[0]).lstrip("#").strip()
+    marked = first.startswith(("http://", "https://", "|", "---", "```")) or _FIELDS.match(opening)
     return first if 0 < len(first) < _LONGEST_TITLE and not marked and not _is_sentence(first) else fallback
+
+
+def _title_heading(text: str) -> str:
+    """The heading that names the whole text, or nothing: one further down may name a part ("Installation")."""
+    if "```" in text or "~~~" in text:
+        text = _FENCED.sub("", text)
+    found = list(_HEADING.finditer(text))
+    tops = [heading for heading in found if heading[1] in ("#", None)]
+    opens = found and not _DECORATION.sub("", text[: min(found[0].start(), _OPENING)]).strip()
+    return found[0][2] or found[0][3] if opens or (len(tops) == 1 and tops == found[:1]) else ""
 
 
 def _is_sentence(line: str) -> bool:

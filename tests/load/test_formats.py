@@ -184,3 +184,26 @@ def test_a_first_line_that_says_something_is_no_title(first: str, title: str, tm
     path = tmp_path / "some-notes.txt"
     path.write_text(f"{first}\nThe rest of it.", encoding="utf-8")
     assert read(path).title == title
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# Kestrel\n\nA ferry.\n\n## Timetable\n", "Kestrel"),
+        ("Kestrel `v2`\n============\n\nA ferry.\n\n## Timetable\n", "Kestrel v2"),
+        (
+            '<p align="center">\n<img src="a.png">\n</p>\n\n[![built](b.svg)](b)\n\n## Kestrel\n\n# One\n\n# Two\n',
+            "Kestrel",
+        ),
+        ("It sails from Velin to Orla and back in every season.\n\n# kestrel_data\n\n## Timetable\n", "kestrel_data"),
+        # What names a part of the text does not name it.
+        ("It sails from Velin to Orla and back in every season.\n\n## Timetable\n\n# Prices\n", "Some notes"),
+        ("It sails from Velin to Orla and back in every season.\n\n# Timetable\n\n# Prices\n", "Some notes"),
+        ("The Kestrel\n\nIt sails from Velin.\n\n## Timetable\n", "The Kestrel"),
+        ("From: Ada Korb\nTo: Bert Reyd\n\n# Timetable\n\n# Prices\n", "Some notes"),
+    ],
+)
+def test_the_title_of_a_page_names_it_whole(text: str, title: str, tmp_path: Path) -> None:
+    path = tmp_path / "some-notes.md"
+    path.write_text(text, encoding="utf-8")
+    assert read(path).title == title

@@ -209,7 +209,7 @@ def test_front_matter_becomes_metadata_and_title(tmp_path: Path) -> None:
         a_dot_md=front,
         b_dot_txt=front,
         c_dot_md="---\nno: [front\n---\ntext",
-        d_dot_md="intro\n\n## **Head** [l](u)",
+        d_dot_md="## **Head** [l](u)\n\ntext",
     )
     _, documents = load(tmp_path)
     assert documents["a.md"].title == "A title"
