@@ -79,7 +79,7 @@ def spare_certificates() -> None:
 spare_certificates()
 
 
-class _Bounded(PrefectHttpxAsyncClient):
+class _BoundedClient(PrefectHttpxAsyncClient):
     """Gives a request up after the time that its tries may take: Prefect's limit for a reply begins anew with each
     byte, and a server that says it is being maintained is asked for ever. For a minute then that server is not asked
     again: at its end a process would ask for each of its events."""
@@ -101,7 +101,7 @@ class _Bounded(PrefectHttpxAsyncClient):
             raise httpx.ReadTimeout(words, request=request) from error
 
 
-prefect.client.orchestration.PrefectHttpxAsyncClient = _Bounded  # type: ignore[attr-defined]  # its package has no other way
+prefect.client.orchestration.PrefectHttpxAsyncClient = _BoundedClient  # type: ignore[attr-defined]  # there is no other way
 
 
 # --- flows -----------------------------------------------------------------------------------------------------------
