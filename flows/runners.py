@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -319,8 +319,9 @@ class DaskChannel:
     """A client of a cluster. What it started ends with it; a cluster that was joined finishes the batches that it has
     begun, and no others. One that has no worker for so many seconds of `silence`, or is gone, ends the run."""
 
-    def __init__(self, address: str | None, workers: int, silence: int = SILENCE) -> None:
-        """Join the cluster at the address, or start so many workers on this machine. Blocks for some seconds."""
+    def __init__(self, address: str | None, workers: int, silence: int = SILENCE, patience: float = PATIENCE) -> None:
+        """Join the cluster at the address, or start so many workers on this machine. Blocks for some seconds, at most
+        for twice `patience`."""
         try:
             import dask
             from distributed import Client, LocalCluster
@@ -333,17 +334,28 @@ class DaskChannel:
             threads = {f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")}
             with dask.config.set({"distributed.nanny.pre-spawn-environ": threads}):
                 self._cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        joining: Future[Any] = Future()
+
+        def join() -> None:
+            try:
+                client = Client(self._cluster or address, timeout=patience, set_as_default=False)
+                client.wait_for_workers(1, timeout=patience)
+                joining.set_result((client, client.scheduler_info(n_workers=-1)["workers"].values()))
+            except BaseException as error:  # noqa: BLE001 -- told by who waits
+                joining.set_exception(error)
+
+        # The client's own limits do not hold where a scheduler listens and is stopped: then its thread is given up.
+        threading.Thread(target=join, daemon=True).start()
         try:
-            self._client: Any = Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
-            self._client.wait_for_workers(1, timeout=PATIENCE)
+            self._client, joined = joining.result(2 * patience)
         except (OSError, TimeoutError) as error:
             if self._cluster is not None:
                 self._cluster.close()
-            raise RunnerFailed("dask", f"no worker answers at {address or 'this machine'} ({error})") from error
+            words = str(error) or f"nothing within {2 * patience:g} s"
+            raise RunnerFailed("dask", f"no worker answers at {address or 'this machine'} ({words})") from error
         if self._cluster is not None:
             # else DuckDB counts what it has left behind, on the terminal
             self._client.run(atexit.register, os._exit, 0)
-        joined = self._client.scheduler_info(n_workers=-1)["workers"].values()
         self.workers, self.machines = len(joined), len({worker["host"] for worker in joined})
         self._pool: Any = self._client.get_executor(pure=False, retries=RETRIES)
         self._silence = silence

@@ -29,7 +29,7 @@ from storage.faults import fault_of, faults_told
 from storage.files import open_file
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
-from storage.recovery import damage
+from storage.recovery import damage, refuse_lost
 from storage.sqlite import SqliteFile
 from storage.workspace_db import SCHEMA
 
@@ -175,6 +175,7 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
         numbers = list[int]()
         while (pointer := layout.pointer()).current not in numbers:
             if pointer.current is None:
+                refuse_lost(layout)
                 raise NoGeneration(layout.root)
             leases.close()
             held = {number: Lease.take(layout.folder(number)) for number in layout.published()}

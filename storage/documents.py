@@ -13,6 +13,7 @@ from storage.database import CHUNKS_IN_ORDER, SparseCounts, Store, names_of, sel
 from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
 
+_AT_ONCE = 5_000  # documents whose rows are made at one time
 _BETWEEN_PARTS = 2  # the blank line
 
 
@@ -202,8 +203,9 @@ class DocumentStore(Store):
             metadata = [json.dumps(d.metadata, ensure_ascii=False) for d in documents]
             fields = ("id", "title", "text", "language", "hash", "pages")
             self._db.insert_records("documents", documents, fields, {"metadata": metadata})
-            rows = [row for d in documents for row in to_stored(d)]
-            self._db.insert_records("parts", rows, tuple(StoredPart.model_fields))
+            for start in range(0, len(documents), _AT_ONCE):
+                rows = [row for d in documents[start : start + _AT_ONCE] for row in to_stored(d)]
+                self._db.insert_records("parts", rows, tuple(StoredPart.model_fields))
 
     def put_chunks(self, chunks: Sequence[Chunk], documents: Collection[str] | None = None) -> None:
         """Replaces all chunks of the named documents (default: of those that occur in `chunks`).

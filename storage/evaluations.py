@@ -27,7 +27,7 @@ from storage.evaluation_records import (
     Verdict,
     WatchedQuestion,
 )
-from storage.faults import faults_told
+from storage.faults import faults_told, make_folder
 from storage.sqlite import SqliteFile
 
 _WAIT = 30.0  # seconds, for another process that reads or writes
@@ -240,7 +240,7 @@ class EvaluationStore:
             while True:
                 try:
                     with faults_told(self.path, _DAMAGED):
-                        self.path.parent.mkdir(parents=True, exist_ok=True)
+                        make_folder(self.path.parent)
                         connection = duckdb.connect(str(self.path), read_only=reading)
                     break
                 except InUse:

@@ -36,6 +36,7 @@ _OF_THE_SYSTEM: dict[int, type[FileFault]] = {
     errno.EIO: DiskFailed, errno.ENXIO: DiskFailed, errno.ENODEV: DiskFailed, errno.ESTALE: DiskFailed,
     errno.ENOLCK: NoLocks, errno.EOPNOTSUPP: NoLocks
 }  # fmt: skip
+_NO_PLACE = {errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT}
 _OF_SQLITE: dict[int, type[FileFault]] = {
     sqlite3.SQLITE_READONLY: NotPermitted, sqlite3.SQLITE_PERM: NotPermitted, sqlite3.SQLITE_AUTH: NotPermitted,
     sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_NOMEM: TooLittle,
@@ -91,6 +92,17 @@ def faults_told(place: str | Path, damaged: str = "") -> Iterator[None]:
         if fault is None:
             raise
         raise fault from error
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder where it is not there. StorageError where none can be: a file has its name, or one above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno not in _NO_PLACE:
+            raise
+        problem = f"no folder can be made there ({error.strerror})"
+        raise StorageError(path, problem, "Name another folder (--workspace).") from error
 
 
 def writable(path: Path) -> bool:

@@ -26,7 +26,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from storage.errors import StorageError, WorkspaceLocked
-from storage.faults import faults_told
+from storage.faults import faults_told, make_folder
 from storage.records import Record, utc_now
 
 DATABASE = "generation.duckdb"
@@ -214,7 +214,7 @@ class WriterLock(_Lock):
     def __init__(self, path: Path) -> None:
         _check_place(path)
         with faults_told(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             super().__init__(os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         try:
             with faults_told(path):

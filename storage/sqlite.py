@@ -18,7 +18,7 @@ from typing import TypeVar
 from weakref import finalize
 
 from storage.errors import Damaged, DiskFailed, DiskFull, NotPermitted, StorageError, WorkspaceFormatError
-from storage.faults import faults_told
+from storage.faults import faults_told, make_folder
 
 Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
@@ -208,7 +208,7 @@ def _close(connections: list[sqlite3.Connection]) -> None:
 def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
     """None: in memory."""
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     # Closing from another thread is all that happens across threads.
     connection = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False)
     try:

@@ -159,6 +159,7 @@ class Workspace:
             published = self._layout.published()
             wanted = self._current() if number is None else number
             if number is not None and number not in published:
+                refuse_lost(self._layout)
                 raise UnknownGeneration(number, published)
             lease = Lease.take(self._layout.folder(wanted))
             if lease is not None and wanted in self._layout.published():

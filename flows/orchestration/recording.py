@@ -11,11 +11,13 @@ takes half the time.
 import asyncio
 import atexit
 import logging
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
 # Not ours to decide where the person has decided.
@@ -27,7 +29,9 @@ os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 os.environ.setdefault("PREFECT_SERVER_DATABASE_TIMEOUT", "60")
 
 import httpx
+import prefect.client.orchestration
 from prefect import Flow
+from prefect.client.base import PrefectHttpxAsyncClient
 from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext, TaskRunContext, refresh_global_settings_context
 from prefect.exceptions import PrefectException
@@ -43,7 +47,7 @@ from flows.orchestration.past_runs import WORKSPACE
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import LogMask, mask_error, mask_keys
-from storage.errors import TrellisError
+from storage.errors import StorageError, TrellisError
 from storage.records import Record
 
 __all__ = ["begin", "done", "failed", "flow", "flow_run"]
@@ -73,6 +77,31 @@ def spare_certificates() -> None:
 
 
 spare_certificates()
+
+
+class _BoundedClient(PrefectHttpxAsyncClient):
+    """Gives a request up after the time that its tries may take: Prefect's limit for a reply begins anew with each
+    byte, and a server that says it is being maintained is asked for ever. For a minute then that server is not asked
+    again: at its end a process would ask for each of its events."""
+
+    given_up: ClassVar[dict[bytes, float]] = {}  # by server; monotonic seconds
+
+    async def send(self, request: httpx.Request, *args: Any, **options: Any) -> Any:
+        settings, server = get_current_settings(), request.url.netloc
+        tries = 1 + settings.client.max_retries
+        seconds = tries * settings.api.request_timeout + 2 ** (tries + 1)  # the pauses double
+        words = f"Prefect's server gave no whole reply within {seconds:g} s"
+        if time.monotonic() - self.given_up.get(server, -math.inf) < 60:
+            raise httpx.ReadTimeout(words, request=request)
+        try:
+            async with asyncio.timeout(seconds):
+                return await super().send(request, *args, **options)
+        except TimeoutError as error:
+            self.given_up[server] = time.monotonic()
+            raise httpx.ReadTimeout(words, request=request) from error
+
+
+prefect.client.orchestration.PrefectHttpxAsyncClient = _BoundedClient  # type: ignore[attr-defined]  # there is no other way
 
 
 # --- flows -----------------------------------------------------------------------------------------------------------
@@ -118,14 +147,19 @@ class _Flow(Flow[P, R]):
 
 
 async def _begun(run: Coroutine[Any, Any, R]) -> R:
-    """The run, where Prefect's server answers, if one is configured."""
+    """The run, where Prefect's server answers, if one is configured. Raises StorageError where it ceases to."""
     if address := get_current_settings().api.url:
         try:
             await check_server(address)
         except BaseException:
             run.close()
             raise
-    return await run
+    try:
+        return await run
+    except httpx.TransportError as error:
+        problem = f"Prefect's server has ceased to answer ({str(error) or type(error).__name__})"
+        remedy = "Look after it, then run again: what models have answered, and what is published, is kept."
+        raise StorageError(address or "Prefect", problem, remedy) from error
 
 
 def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:

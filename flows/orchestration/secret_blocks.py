@@ -6,9 +6,11 @@ import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells
 import httpx
 from prefect.blocks.system import Secret
 from prefect.exceptions import PrefectException
+from prefect.settings import get_current_settings
 
+from flows.orchestration.local_server import check_server
 from prompts.engine.bridge import waiting
-from storage.errors import SettingsError
+from storage.errors import SettingsError, StorageError
 
 
 def secret_of(block: str, setting: str) -> str:
@@ -16,7 +18,7 @@ def secret_of(block: str, setting: str) -> str:
     holds no text in it."""
     try:
         value = _read(block)
-    except (ValueError, httpx.HTTPError, PrefectException) as error:
+    except (ValueError, httpx.HTTPError, PrefectException, StorageError) as error:
         raise SettingsError(setting, block, f"a secret block of the Prefect server ({error})") from error
     if not isinstance(value, str) or not value:
         raise SettingsError(setting, block, "a secret block that holds a text")
@@ -25,5 +27,7 @@ def secret_of(block: str, setting: str) -> str:
 
 @waiting
 async def _read(block: str) -> object:
+    if address := get_current_settings().api.url:
+        await check_server(address)
     secret: Secret[str] = await Secret.aload(block)
     return secret.get()

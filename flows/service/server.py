@@ -17,16 +17,22 @@ DEFAULT_PORT = 8100
 CONNECTIONS = 1000  # at once; who comes after is told 503
 HEADER_BYTES = 32 << 10
 END_WITHIN = 10  # seconds that answers under way get to finish when the service ends
+TAKEN_WITHIN = 60  # seconds in which a client takes some of what is sent to it
 
 
 @contextmanager
-def serving(app: FastAPI, host: str = "127.0.0.1", port: int | None = None) -> Iterator[str]:
+def serving(
+    app: FastAPI, host: str = "127.0.0.1", port: int | None = None, taken_within: int = TAKEN_WITHIN
+) -> Iterator[str]:
     """Serve while the block lasts; gives the address. Answers under way are finished first, runs are cancelled.
 
-    Without a port it is the usual one, or another where something else listens there; 0 is any free one. Raises
-    UsageError where the address cannot be had.
+    The connection of a client that takes nothing of its answer for `taken_within` seconds is cut (on Linux). Without a
+    port it is the usual one, or another where something else listens there; 0 is any free one. Raises UsageError where
+    the address cannot be had.
     """
     listener = _listener(host, port)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, taken_within * 1000)
     config = uvicorn.Config(
         app, loop="asyncio", http="h11", lifespan="on", log_config=None, access_log=False, server_header=False,
         proxy_headers=False, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=HEADER_BYTES,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from prompts.text.words import STOPWORDS
+from storage.errors import UsageError
 from storage.records import DeadLetter, Part, Record, Triple
 from tasks.load.discover import SourceFile, printable
 from tasks.load.text import (
@@ -37,6 +38,7 @@ _REMEDY = "Give the row a `text` (a document) or `s`, `p` and `o` (a triple), th
 _LONGEST_TRIPLE = 1000
 _MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counted
 _MOST_FAILED = 1_000_000  # of one file: it is no list of rows
+MOST_DOCUMENTS = 2_000_000  # of a run, which holds some 3 kB of memory for each beside its text
 MOST_CELLS = 4_000_000  # of a table, or values of a JSON text: some 200 bytes of memory each
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
@@ -59,20 +61,32 @@ class BadRow(Exception):
     """A row is neither a document nor a triple; the text says why."""
 
 
-def read_jsonl(text: str, file: SourceFile) -> Rows:
-    """The rows of a JSON Lines text; blank lines are no rows."""
+class TooManyDocuments(UsageError):
+    """Sources of more documents than a run can hold."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"The sources hold more than {most:,} documents.",
+            "Index them into several workspaces, or put what belongs together into one document.",
+        )
+
+
+def read_jsonl(text: str, file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
+    """The rows of a JSON Lines text; blank lines are no rows. Raises TooManyDocuments."""
     # One at a time: there may be some 100 million.
     lines = enumerate(map(re.Match.group, _LINE.finditer(text.removeprefix("\ufeff"))), 1)
-    return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file)
+    return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file, most)
 
 
-def collect(rows: Iterable[tuple[int, object]], file: SourceFile) -> Rows:
+def collect(rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
     """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
     failed = 0
     triples: dict[str, dict[tuple[str, str, str], float]] = defaultdict(lambda: defaultdict(float))
     for line, row in rows:
+        if len(parts) + len(triples) > most:
+            raise TooManyDocuments(most)
         try:
             if isinstance(row, BadRow):
                 raise row

@@ -23,7 +23,9 @@ from tasks.load.discover import SourceFile, printable, resolve, walk
 from tasks.load.office import read_office
 from tasks.load.pdf import read_pdf
 from tasks.load.rows import (
+    MOST_DOCUMENTS,
     Rows,
+    TooManyDocuments,
     collect,
     graph_file,
     parse_json,
@@ -80,21 +82,24 @@ async def load(sources: Sequence[PathOrGraph]) -> Loaded:
     return await asyncio.to_thread(read_sources, sources)
 
 
-def read_sources(sources: Sequence[PathOrGraph]) -> Loaded:
+def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> Loaded:
     """Everything that the named sources hold.
 
     A source is a file, a folder (read with its sub-folders), a glob pattern or a NetworkX graph: its edges are triples.
     Raises `SourceNotFound` before anything is read where a path does not exist or a pattern matches nothing; an empty
-    folder is fine.
+    folder is fine. Raises TooManyDocuments, as soon as it is so, where they hold more than `most`.
     """
     named = resolve([source for source in sources if isinstance(source, str | Path)])
     graphs = {graph_file(source): source for source in sources if not isinstance(source, str | Path)}
     read: list[Rows] = []
     skipped: list[Skipped] = []
+    count = 0
     for source in named:
         for file in walk(source, skipped):
             try:
                 read.append(read_file(file))
+            except TooManyDocuments:
+                raise
             except Unreadable as reason:
                 skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
             except Exception as error:  # parsers promise no exception types: one file must not cost the others
@@ -103,6 +108,10 @@ def read_sources(sources: Sequence[PathOrGraph]) -> Loaded:
                 log.warning("%s cannot be read", printable(file.path), exc_info=True)
                 reason_told = f"unreadable ({type(error).__name__}: {one_line(str(error))[:200]})"
                 skipped.append(Skipped(path=printable(file.path), reason=reason_told))
+            else:
+                count += len(read[-1].parts)
+                if count > most:
+                    raise TooManyDocuments(most)
     read += [read_graph(graph, file) for file, graph in graphs.items()]
     parts, twice = _without_second_texts(part for rows in read for part in rows.parts)
     return Loaded(

@@ -6,9 +6,11 @@ import logging
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,9 +92,7 @@ async def test_the_same_is_published_and_all_is_accounted_for(
 async def test_a_batch_outlives_the_worker_that_had_it(
     corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
 ) -> None:
-    model_server.settle(latency_ms=300)
-    run = asyncio.create_task(indexed(corpus, opened(tmp_path / "there", runner="processes")))
-    await calls_seen(model_server, 20)
+    run = await begun(corpus, opened(tmp_path / "there", runner="processes"), model_server)
     os.kill(max(workers()), signal.SIGKILL)
     report, found = await run
     assert found == expected[1]
@@ -121,10 +121,8 @@ async def test_a_worker_that_stands_still_is_replaced_and_holds_up_no_end(tmp_pa
 
 
 async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Path, model_server: Server) -> None:
-    model_server.settle(latency_ms=300)
     before = workers()
-    run = asyncio.create_task(indexed(corpus, opened(tmp_path / "ws", runner="processes")))
-    await calls_seen(model_server, 20)
+    run = await begun(corpus, opened(tmp_path / "ws", runner="processes"), model_server)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -134,58 +132,85 @@ async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Pat
     assert workers() <= before
 
 
-@needs_dask
-async def test_a_cluster_that_was_joined_stays(
-    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
-) -> None:
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A cluster of two workers on this machine."""
     from distributed import LocalCluster
 
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
-    try:
-        there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
-        model_server.settle(latency_ms=300)
-        run = asyncio.create_task(indexed(corpus, there))
-        await calls_seen(model_server, 20)
-        run.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await run
-        model_server.settle(latency_ms=0)
-        _, found = await indexed(corpus, there)
-        assert found == expected[1]
-        assert len(cluster.scheduler.workers) == 1
-    finally:
-        cluster.close()
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started:
+        yield started
+
+
+@needs_dask
+async def test_a_cluster_that_was_joined_stays(
+    cluster: Any, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+) -> None:
+    there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
+    run = await begun(corpus, there, model_server)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    model_server.settle(latency_ms=0)
+    _, found = await indexed(corpus, there)
+    assert found == expected[1]
+    assert len(cluster.scheduler.workers) == 2
 
 
 @needs_dask
 async def test_a_cluster_that_loses_a_worker_does_the_run_and_one_that_loses_all_ends_it_in_words(
-    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+    cluster: Any, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
 ) -> None:
-    from distributed import LocalCluster
+    there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
+    run = await begun(corpus, there, model_server)
+    os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+    report, found = await run
+    assert (found, report.dead_letters) == (expected[1], 0)
+    channels = [DaskChannel(cluster.scheduler_address, 2, silence) for silence in (3, 1_000)]
+    job = Job(there.settings, Place.of(there.settings))
+    await asyncio.to_thread(cluster.scale, 0)
+    with pytest.raises(RunnerFailed, match=r"no worker for 3 s.*Run again"):
+        await channels[0].run(job)
+    waiting = asyncio.create_task(channels[1].run(job))
+    await asyncio.sleep(1)
+    await asyncio.to_thread(cluster.close)
+    with pytest.raises(RunnerFailed, match="the cluster has gone"):
+        await waiting
+    for channel in channels:
+        await asyncio.to_thread(channel.close)
 
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-    try:
-        there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
-        model_server.settle(latency_ms=300)
-        run = asyncio.create_task(indexed(corpus, there))
-        await calls_seen(model_server, 20)
-        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-        report, found = await run
-        assert (found, report.dead_letters) == (expected[1], 0)
-        channels = [DaskChannel(cluster.scheduler_address, 2, silence) for silence in (3, 1_000)]
-        job = Job(there.settings, Place.of(there.settings))
-        await asyncio.to_thread(cluster.scale, 0)
-        with pytest.raises(RunnerFailed, match=r"no worker for 3 s.*Run again"):
-            await channels[0].run(job)
-        waiting = asyncio.create_task(channels[1].run(job))
-        await asyncio.sleep(1)
-        await asyncio.to_thread(cluster.close)
-        with pytest.raises(RunnerFailed, match="the cluster has gone"):
-            await waiting
-        for channel in channels:
-            await asyncio.to_thread(channel.close)
-    finally:
-        cluster.close()
+
+ELSEWHERE = """
+import sys
+from distributed import LocalCluster
+with LocalCluster(n_workers=1, processes=False, host="127.0.0.1", protocol="tcp", dashboard_address=None) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def cluster_elsewhere() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The address of a cluster, and the process that its scheduler is in."""
+    command = [sys.executable, "-c", ELSEWHERE]
+    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip(), process
+        process.kill()
+
+
+@needs_dask
+async def test_a_cluster_that_stands_still_ends_a_run_in_words_and_is_not_joined(
+    cluster_elsewhere: tuple[str, subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    address, process = cluster_elsewhere
+    there = opened(tmp_path, runner="dask", runner_address=address)
+    channel = DaskChannel(address, 1, silence=3)
+    process.send_signal(signal.SIGSTOP)
+    with pytest.raises(RunnerFailed, match=r"no worker for 3 s.*Run again"):
+        await channel.run(Job(there.settings, Place.of(there.settings)))
+    await asyncio.to_thread(channel.close)
+    with pytest.raises(RunnerFailed, match=r"no worker answers at tcp.*nothing within 4 s"):
+        await asyncio.to_thread(DaskChannel, address, 1, patience=2)
 
 
 async def test_a_runner_without_its_package_says_what_to_install(
@@ -196,8 +221,12 @@ async def test_a_runner_without_its_package_says_what_to_install(
         await indexed(corpus, opened(tmp_path, runner="dask"))
 
 
-async def calls_seen(server: Server, least: int) -> None:
-    await asyncio.to_thread(wait_for, lambda: server.stats()["calls"] >= least, "calls of the run")
+async def begun(corpus: Path, runtime: Runtime, server: Server) -> "asyncio.Task[tuple[IndexReport, Export]]":
+    """An index run on a slow model server that has had calls of it."""
+    server.settle(latency_ms=300)
+    run = asyncio.create_task(indexed(corpus, runtime))
+    await asyncio.to_thread(wait_for, lambda: server.stats()["calls"] >= 20, "calls of the run")
+    return run
 
 
 def workers() -> set[int]:

@@ -1,6 +1,7 @@
 """Reading sources: which files, which ids, what is skipped and what is put aside."""
 
 import gzip
+import itertools
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from storage.errors import SourceNotFound, TooLittle
 from storage.records import Document
+from tasks.load.discover import SourceFile
+from tasks.load.rows import TooManyDocuments, collect
 from tasks.load.sources import Loaded, compose, read_sources
 from tests.faults.disk import no_more_files
 
@@ -289,3 +292,14 @@ def test_graphml_is_read_as_the_graph_that_it_holds(tmp_path: Path) -> None:
     assert {Path(skipped.path).name: skipped.reason.split("(")[0] for skipped in loaded.skipped} == {
         "cut.graphml": "broken GraphML ", "other.graphml": "broken GraphML ",
     }  # fmt: skip
+
+
+def test_more_documents_than_a_run_can_hold_are_refused_as_soon_as_that_is_known(tmp_path: Path) -> None:
+    three = '{"text": "a"}\n' * 3
+    write(tmp_path, a_dot_jsonl=three, b_dot_md="b", c_dot_pdf="never read")
+    assert len(read_sources([tmp_path], most=4).parts) == 4
+    with pytest.raises(TooManyDocuments, match=r"more than 3 documents\. Index them into several"):
+        read_sources([tmp_path], most=3)
+    rows = enumerate({"text": "a"} for _ in itertools.count())
+    with pytest.raises(TooManyDocuments):
+        collect(rows, SourceFile(source="a", path="/a", id="a"), most=3)

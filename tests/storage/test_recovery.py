@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.archive import write_archive
 from storage.errors import NotPermitted, StorageError, TooLittle, UnknownGeneration
 from storage.layout import read_manifest
 from storage.recovery import damage
@@ -95,7 +96,9 @@ def test_where_current_is_lost_the_newest_generation_stands(
 
 def test_where_the_generations_are_gone_nobody_begins_anew_unasked(root: Path) -> None:
     (root / "generations").rename(root / "aside")
-    for work in (lambda: publish(root, {"d": "delta"}), Workspace(root).read, Workspace(root).clean):
+    workspace, archived = Workspace(root), partial(write_archive, root, root.with_name("ws.tar.gz"))
+    works = (workspace.read, partial(workspace.read, 2), workspace.clean, archived)
+    for work in (lambda: publish(root, {"d": "delta"}), *works):
         with pytest.raises(StorageError, match="generation 3, which CURRENT names, is not there") as told:
             work()
         assert "Put the folder back" in told.value.remedy

@@ -109,6 +109,19 @@ def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
         Workspace(root).write()
 
 
+@pytest.mark.parametrize("name", ["file", "file/ws", "dangling", "loop"])
+def test_where_no_folder_can_be_another_is_asked_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("not ours", encoding="utf-8")
+    (tmp_path / "dangling").symlink_to("nowhere/else")
+    (tmp_path / "loop").symlink_to("loop")
+    workspace = Workspace(tmp_path / name)
+    for refused in (workspace.write, lambda: workspace.database.model_answers.put("key", "answer")):
+        with pytest.raises(StorageError, match="no folder can be made there") as told:
+            refused()
+        assert "Name another folder" in told.value.remedy
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "not ours"
+
+
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_disk_without_locks_is_told(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on network disks: the system's own call refuses."""

@@ -12,8 +12,15 @@ from typing import Any
 from uuid import UUID
 
 import dspy
+import httpx
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.client.orchestration import PrefectClient
+from prefect.settings import (
+    PREFECT_API_REQUEST_TIMEOUT,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    temporary_settings,
+)
 from pydantic import SecretStr
 
 from flows.evaluate import evaluate
@@ -51,7 +58,7 @@ from tests.flows.recorder import PAUSE, artifact, events, logs, run_of, task_run
 from tests.flows.test_faults import garble, settled
 from tests.patience import PATIENCE
 from tests.server.client import Server
-from tests.server.dripping import BODY, dripping
+from tests.server.dripping import BODY, HEAD, dripping
 from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("api")
@@ -102,14 +109,24 @@ def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_p
 
 
 async def test_a_server_of_prefects_that_never_answers_is_told(source: Path, tmp_path: Path) -> None:
-    with (
-        dripping(BODY) as (address, requests),
-        temporary_settings({PREFECT_API_URL: f"{address}/api"}),
-        pytest.raises(StorageError, match="the server cannot be reached"),
-    ):
-        await index(str(source), workspace=str(tmp_path / "ws"))
-    assert len(requests) == 1
+    with dripping(BODY) as (address, requests), temporary_settings({PREFECT_API_URL: f"{address}/api"}):
+        with pytest.raises(StorageError, match="the server cannot be reached"):
+            await index(str(source), workspace=str(tmp_path / "ws"))
+        with pytest.raises(SettingsError, match="cannot be reached"):
+            await asyncio.to_thread(load_settings, {}, {"TRELLIS_LM_API_KEY": "prefect-secret:model-key"})
+    assert len(requests) == 2
     assert not (tmp_path / "ws").exists()
+
+
+@pytest.mark.parametrize("beginning", [HEAD, BODY])
+async def test_a_request_of_prefects_client_that_is_answered_without_end_is_given_up(beginning: bytes) -> None:
+    short = {PREFECT_API_REQUEST_TIMEOUT: 1, PREFECT_CLIENT_MAX_RETRIES: 0}
+    with dripping(beginning) as (address, requests), temporary_settings(short):
+        async with PrefectClient(f"{address}/api") as client:
+            for _ in range(2):
+                with pytest.raises(httpx.ReadTimeout, match="no whole reply within 5 s"):
+                    await client.read_flow_runs()
+    assert len(requests) == 1
 
 
 async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:
