@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import sys
 from argparse import Namespace
@@ -55,9 +56,9 @@ class Screen:
             sys.stdout.write("\n")
 
     def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
-        """A line for people; `style` is rich's, which is loaded for terminals only."""
+        """A line for people; `style` is rich's, which is loaded for terminals only (or `FORCE_COLOR`)."""
         line = " " * indent + _steady(text)
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
             self._rich().print(line, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
             sys.stdout.write(line + "\n")

