@@ -125,9 +125,11 @@ def test_the_server_answers_its_other_prompts(model_server: Server) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Twelve passages, each naming two others."""
+    """Fifteen passages, each naming two others: twelve to index, and three more."""
     (tmp_path / PASSAGES).parent.mkdir(parents=True)
-    people = [f"{first} {last}" for first in ("Ada", "Bert", "Cleo") for last in ("Korb", "Reyd", "Marl", "Velin")]
+    people = [
+        f"{first} {last}" for first in ("Ada", "Bert", "Cleo", "Dora", "Emil") for last in ("Korb", "Reyd", "Marl")
+    ]
     rows = [
         {"title": name, "text": f"{name} was born in Old Town in 1931. {name} met {people[place - 1]} there."}
         for place, name in enumerate(people)
@@ -158,10 +160,11 @@ def test_both_are_measured(data: Path, tmp_path: Path) -> None:
         [sys.executable, "-m", "benchmarks", *words], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    index, questions, *_ = json.loads(written.read_text())["tables"].values()
+    index, more, questions, *_ = json.loads(written.read_text())["tables"].values()
     theirs, ours = index["fast-graphrag 0.0.5"], index["Trellis"]
     assert theirs["model calls"] >= 12
     assert ours["entities"] / 2 <= theirs["entities"] <= ours["entities"] * 2
     assert ours["relations"] / 2 <= theirs["relations"] <= ours["relations"] * 2
+    assert list(more) == list(index)
     assert list(questions) == ["fast-graphrag 0.0.5", "Trellis low", "Trellis medium", "Trellis high"]
     assert all(row["answered"] > 0 for row in questions.values())
