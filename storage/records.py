@@ -39,7 +39,7 @@ def utc_now() -> str:
 class Record(BaseModel):
     """Base of all records: immutable, and an unknown field is an error."""
 
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 Scalar = str | int | float | bool | None
