@@ -92,6 +92,7 @@ def test_prefect_keeps_nothing_of_it_and_all_of_other_workspaces(
     home = Path(os.environ["PREFECT_HOME"])
     file = home / "prefect.db"
     mine, other = str(fresh.workspace), str(tmp_path / "other")
+    before = runs_of(file)
     asyncio.run(index(str(docs), workspace=mine))
     asyncio.run(index(str(others), workspace=other))
     asyncio.run(query(f"Where did {SECRET} live?", workspace=mine))
@@ -103,7 +104,8 @@ def test_prefect_keeps_nothing_of_it_and_all_of_other_workspaces(
     asyncio.run(query("What was signed?", workspace="other"))
     APILogHandler().flush()
     wait_for(lambda: ended("What was signed?", file) >= 2, "the events of the last runs")
-    wait_for(lambda: not unrecorded(file), "all that the server has of the runs, in each place")
+    runs = runs_of(file) - before
+    wait_for(lambda: not any(unrecorded(file, run) for run in runs), "all that the server has of a run, in each place")
     assert any(name.startswith("storage/") for name in places(home))
     assert any("Who had signed it?" in record for record in records_of({None}, file))
     of_others, results = records_of({other, "other"}, file), {path.name for path in (home / "storage").iterdir()}
@@ -119,20 +121,28 @@ def test_prefect_keeps_nothing_of_it_and_all_of_other_workspaces(
     assert any("Orla Bridge" in (home / "storage" / name).read_text() for name in left - theirs), "it tells nothing"
 
 
-def unrecorded(database: Path) -> set[str]:
-    """What the server has of the runs in one place and not yet in the other: the states of runs and steps among the
-    events, an event of each artifact, a sign of life of each run and the last line of its log. Its services write each
-    in their own time, and what comes late is written again after it was forgotten."""
-    event, about = "SELECT id FROM events WHERE event", "SELECT substr(resource_id, 18) FROM events WHERE event"
-    pairs = {
-        "SELECT id FROM flow_run_state": f"{event} GLOB 'prefect.flow-run.[A-Z]*'",
-        "SELECT id FROM task_run_state": f"{event} GLOB 'prefect.task-run.*'",
-        "SELECT id FROM artifact WHERE key IS NOT NULL": f"{about} = 'prefect.artifact.created'",
-        "SELECT id FROM flow_run": f"{about} = 'prefect.flow-run.heartbeat'",
-        "SELECT id FROM flow_run WHERE true": "SELECT flow_run_id FROM log WHERE message LIKE 'Finished in state%'",
-    }
+def runs_of(database: Path) -> set[str]:
+    """The runs in Prefect's database that have been done; it has those, too, that a schedule will begin."""
     with closing(sqlite3.connect(database)) as connection:
-        ids = [{UUID(str(row[0])) for row in connection.execute(sql)} for pair in pairs.items() for sql in pair]
+        return {str(run) for (run,) in connection.execute("SELECT id FROM flow_run WHERE state_type = 'COMPLETED'")}
+
+
+def unrecorded(database: Path, run: str) -> set[str]:
+    """What the server has of a run in one place and not yet in the other: the states of it and its steps among the
+    events, a sign of its life, the last line of its log. Services write them each in their own time, and what comes
+    late is written again after it was forgotten."""
+    event, about = "SELECT id FROM events WHERE event", "SELECT substr(resource_id, 18) FROM events WHERE event"
+    steps = "SELECT state.id FROM task_run_state AS state JOIN task_run AS step ON step.id = task_run_id"
+    log = "SELECT flow_run_id FROM log WHERE message LIKE 'Finished in state%'"
+    pairs = {
+        "SELECT id FROM flow_run_state WHERE flow_run_id = ?":
+            f"{event} GLOB 'prefect.flow-run.[A-Z]*' AND instr(resource_id, ?)",
+        f"{steps} WHERE flow_run_id = ?": f"{event} GLOB 'prefect.task-run.*' AND instr(related, ?)",
+        "SELECT ?": f"{about} = 'prefect.flow-run.heartbeat' AND instr(resource_id, ?)",
+        "SELECT ? AS run": f"{log} AND flow_run_id = ?",
+    }  # fmt: skip
+    with closing(sqlite3.connect(database)) as connection:
+        ids = [{UUID(name) for (name,) in connection.execute(sql, [run])} for pair in pairs.items() for sql in pair]
     differ = {str(name) for one, other in zip(ids[::2], ids[1::2], strict=True) for name in one ^ other}
     return differ if all(ids) else {"nothing of one kind", *differ}
 
