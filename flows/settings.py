@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
 
 from prompts.engine.effort import LIMIT_NAMES, USUAL_WINDOW, Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
@@ -60,6 +60,21 @@ class RoleSettings(BaseModel):
 # NAME:ROLE:SHA-256 of the key, in hexadecimal digits.
 KEY_ROW = r"^[\w.@-]{1,64}:(ask|edit|admin):[0-9a-f]{64}$"
 WORKSPACE_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+_LONGEST_NAME = 255  # bytes of one name of a path, as file systems have it
+
+
+def _nameable(value: object) -> object:
+    """A path whose names a file system can hold. The empty one (a script's variable that is not set) would be the
+    folder that the program happens to stand in."""
+    written = str(value)
+    if not written.strip() or "\0" in written:
+        raise Unfit(written, "the path of a folder, . for the one that you are in")
+    if longest := max((part for part in Path(written).parts if len(os.fsencode(part)) > _LONGEST_NAME), default=""):
+        raise Unfit(longest, f"a path whose names have {_LONGEST_NAME} bytes at most")
+    return value
+
+
+FolderPath = Annotated[Path, BeforeValidator(_nameable)]
 
 
 class ServiceSettings(BaseModel):
@@ -72,7 +87,7 @@ class ServiceSettings(BaseModel):
         description="Who may use the service: `NAME:ROLE:SHA256` of each key, as `trellis serve --new-key` makes them. "
         "Roles: `ask`, `edit` (documents and the graph too), `admin` (sources by their paths too).",
     )  # fmt: skip
-    workspaces: dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], Path] = Field(
+    workspaces: dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], FolderPath] = Field(
         default_factory=dict, description="Further workspaces by name (`NAME=FOLDER`); `default` is the usual one."
     )
     rpm: int | None = Field(default=None, ge=1, description="Requests of one key in any 60 seconds.")
@@ -97,7 +112,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    workspace: Path = Field(default=Path(".trellis"), description="The folder of state.")
+    workspace: FolderPath = Field(default=Path(".trellis"), description="The folder of state.")
     lm: str = Field(
         default=OFFLINE, description="The model of all roles, as DSPy names it: `openai/gpt-4o-mini`, `ollama/qwen3`."
     )
@@ -158,14 +173,14 @@ class Settings(BaseModel):
         description="How much the models do: `low` retrieves and answers, `high` spares no call and reads larger "
         "contexts ([decisions](decisions.md)). `--effort` for one question.",
     )
-    prompts: Path | None = Field(
+    prompts: FolderPath | None = Field(
         default=None,
         description="A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts)).",
     )
     instructions: dict[str, str] = Field(
         default_factory=dict, description="The same in the settings file: the instruction of a step under its name."
     )
-    programs: Path | None = Field(
+    programs: FolderPath | None = Field(
         default=None,
         description="A folder with compiled steps, as `step.save` writes them; `programs` in the workspace if there is "
         "one ([compiling](compile.md)).",
@@ -197,7 +212,7 @@ class Settings(BaseModel):
         default=4096, ge=16,
         description="The most tokens that a model writes in one call; what is cut gets twice as many, once.",
     )  # fmt: skip
-    cache_dir: Path | None = Field(
+    cache_dir: FolderPath | None = Field(
         default=None,
         description="A folder for models' answers and vectors that several workspaces share, instead of the workspace.",
     )
@@ -286,7 +301,7 @@ class Settings(BaseModel):
     chroma_api_key: SecretStr | None = Field(
         default=None, description="A token for that server, sent as `x-chroma-token` and as `Authorization: Bearer`."
     )
-    pages: Path | None = Field(
+    pages: FolderPath | None = Field(
         default=None,
         description="A folder whose files every question reads beside the index ([versions](versions.md)).",
     )
@@ -470,7 +485,7 @@ def _plain(value: object) -> object:
 def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
     """The tailoring that is kept with the workspace of these values."""
     path = Path(str(values.get("workspace", Settings.model_fields["workspace"].default))) / TAILORING_FILE
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 -- Path's raises for what cannot be a path: the settings tell that
         return {}
     try:
         return {"tailoring": _plain(from_toml(text_of_file(path)))}
@@ -483,7 +498,7 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
 def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
     named = environ.get(f"{PREFIX}CONFIG")
     path = Path(named or DEFAULT_CONFIG)
-    if not path.exists():
+    if not os.path.exists(path):  # noqa: PTH110 -- Path's raises for a name that is too long
         if named:
             raise SettingsError(f"{PREFIX}CONFIG", named, "the path of a file that exists")
         return {}
