@@ -14,6 +14,7 @@ from pathlib import Path
 from storage.errors import UsageError
 
 _HANDED = ("/dev/stdin", "/dev/fd/")  # what a process was started with: `<(…)` of a shell is one
+_OF_THE_KERNEL = ("/proc/", "/sys/")  # regular files, they say; `/proc/kmsg` never ends, and who reads it empties it
 _LARGEST = 100_000_000  # bytes
 
 
@@ -21,12 +22,9 @@ def open_file(path: str | Path) -> io.BufferedReader:
     """A regular file, or what the process was handed, opened for reading. UsageError for anything else; OSError."""
     if str(path).startswith(_HANDED):
         return Path(path).open("rb")
-    regular = stat.S_ISREG(Path(path).stat().st_mode)
-    stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") if regular else None
-    # `/proc/kmsg` says of itself that it is a regular file; where nothing has come yet, reading it gives None.
-    if stream is None or stream.raw.read(0) is None:
+    if not stat.S_ISREG(Path(path).stat().st_mode) or os.path.realpath(path).startswith(_OF_THE_KERNEL):
         raise UsageError(f"{path} is no regular file, but a pipe, a device or the like.", "Name a file.")
-    return stream
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def content_of_file(path: str | Path, largest: int = _LARGEST) -> bytes:
