@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from flows.cli.command import build_parser
-from flows.settings import DEFAULT_CONFIG, PREFIX, RoleSettings, ServiceSettings, Settings
+from flows.settings import DEFAULT_CONFIG, PREFIX, FolderPath, RoleSettings, ServiceSettings, Settings
 from prompts.engine.models import ROLES
 from prompts.tailoring import Tailoring
 
@@ -120,12 +120,15 @@ def _tables() -> Iterator[str]:
 
 
 def _values(field: FieldInfo) -> str:
-    if get_origin(field.annotation) is tuple or Path in get_args(field.annotation)[1:]:
+    if get_origin(field.annotation) is tuple or FolderPath in get_args(field.annotation)[1:]:
         return "several, apart by semicolons"
     kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
     if get_origin(field.annotation) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
-    names = {bool: "`true`, `false`", int: "a whole number", float: "a number", Path: "a folder", SecretStr: "a key"}
+    names = {
+        bool: "`true`, `false`", int: "a whole number", float: "a number", SecretStr: "a key",
+        Path: "a folder", FolderPath: "a folder"
+    }  # fmt: skip
     bounds = ""
     for bound in field.metadata:
         if isinstance(bound, Ge):
