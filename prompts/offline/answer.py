@@ -1,4 +1,4 @@
-"""Answers without a model: the one to three excerpts of the passages found that answer a question best.
+"""Answers without a model: the one to four excerpts of the passages found that answer a question best.
 
 One scorer ranks what can be quoted (`units.py`): sentences, list items, table rows, lines of code. Each term of the
 question weighs its idf in the collection; all together weigh 1. A piece is worth
@@ -13,13 +13,14 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   `MEANING`: where the question names nothing but acronyms, the opening of each section and the best pieces by words
   are compared so, `COMPARED` texts in all. What is near in meaning needs no word of the question.
 
-For the second and third excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
+For each further excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. The ends of such links (`END`) come first, then,
 where one fact is asked of something named, what holds the words beside the question word, then the best.
 
 What is shown of a text that is laid out is a piece with the section around it, as on a search page of documents: what
 follows under its heading, then what precedes, whole units in room for `BEST` characters, of further excerpts for
-`OTHERS`. Running text is quoted by sentences. Nothing is written: an excerpt is a span.
+`OTHERS`. A row of a table stands for itself, under the names of its columns, but where a list is asked for.
+Running text is quoted by sentences. Nothing is written: an excerpt is a span.
 """
 
 import re
@@ -48,7 +49,8 @@ _LINK = r"\[[^\]]{0,500}\]\([^)]{0,500}\)"
 _LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*+(?:\|\s*+)?$")
 # Excerpts, and the characters that they have together: in text that is laid out, of which the section around the best
 # piece may take so many, that around another one so many; in running text, which is quoted by sentences.
-MOST, ROOM, BEST, OTHERS, SENTENCES = 3, 1300, 700, 300, 700
+MOST, ROOM, BEST, OTHERS = 4, 1300, 700, 300
+MOST_SENTENCES, SENTENCES = 3, 700
 SHORT = 200  # characters: of a longer piece the best stretch is marked
 # The share of the question's weight that a supported answer holds in one piece; its least cosine with the question, and
 # both together, where it has one; the share where it has none; the share in Chinese.
@@ -64,7 +66,7 @@ SPOKEN_HAN, SPOKEN_KNOWN = 0.53, 0.15
 KNOWN = re.compile(r"[a-z][a-z0-9.+-]{2,}")
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
-POOL = 60  # the pieces that are compared for the second and third excerpt
+POOL = 60  # the pieces that are compared for further excerpts
 MEANING, COMPARED, READ, OPENING = 1.0, 36, 250, 350  # the last two: characters of a piece, and of a section
 SECTIONS = 24  # of the texts that are compared at most so many are sections
 NEAR, CLEAR = 0.34, 0.44  # where no piece is so near in meaning, and no passage holds so much, nothing is said of it
@@ -224,7 +226,7 @@ def _heading(piece: _Piece) -> str:
 def best_excerpts(
     question: str, passages: Sequence[OfferedPassage], rarity: Rarity, similarity: Similarity | None = None
 ) -> ExcerptAnswer:
-    """The one to three excerpts of the passages that answer a question best, and how well they do.
+    """The one to four excerpts of the passages that answer a question best, and how well they do.
 
     `rarity` is the idf of a term in the collection; without `similarity` words alone decide. Follow-up questions must
     have been rewritten before.
@@ -369,12 +371,14 @@ def _chosen(asked: AskedTerms, pieces: Sequence[_Piece]) -> list[_Quote]:
         chosen = [piece for quote in quotes for piece in quote.pieces]
         best = max(rest, key=lambda piece: piece.worth(asked, shown) + LINK * _linked(piece, chosen))
         rest.remove(best)
+        alone = best.unit.kind == "row" and asked.kind != "list"
         passage, start, end = best.passage, best.unit.start, best.unit.end
-        left = (ROOM if is_laid_out(passage.text, best.unit) else SENTENCES) - used
+        most, room = (MOST, ROOM) if is_laid_out(passage.text, best.unit) else (MOST_SENTENCES, SENTENCES)
+        left = room - used
         beside = any(quote.touches(passage, start, end) for quote in quotes)
-        if quotes and (end - start > left or (len(quotes) == MOST and not beside)):
+        if quotes and (end - start > left or (len(quotes) >= most and not beside) or (alone and not best.held)):
             continue
-        if not beside:
+        if not beside and not alone:
             spans = [(quote.start, quote.end) for quote in quotes if quote.passage == passage]
             room = min(OTHERS if quotes else BEST, left)
             start, end = section_around(passage.text, quotables(passage.text, asked.language), best.place, room, spans)

@@ -106,7 +106,7 @@ def section_around(
 ) -> tuple[int, int]:
     """What a unit is read with: the units of its section after it, then those before it, while they fit in `room`.
 
-    `taken` are spans that it must not touch. What is not laid out stays alone.
+    `quoted` are spans that it must not touch. What is not laid out stays alone.
     """
     unit = quotes[place]
     if not is_laid_out(text, unit):

@@ -98,8 +98,21 @@ def test_a_table_row_comes_with_the_row_that_names_its_columns() -> None:
     best = answer.excerpts[0]
     assert best.header is not None
     assert text[slice(*best.header)] == best.header_text == "| berth | length | price |"
-    assert "> | berth | length | price |\n> | --- | --- | --- |\n> | berth " in shown(answer).text
-    assert "> | south pier | 20 m | 31 |" in shown(answer).text
+    assert "> | berth | length | price |\n> | --- | --- | --- |\n> | south pier | 20 m | 31 |" in shown(answer).text
+
+
+def test_of_a_long_table_the_rows_are_shown_that_speak_of_what_is_asked() -> None:
+    waits = [
+        ("a harbour master", "5 minutes", "a bell"), ("a ferry that is late", "an hour", "the timetable"),
+        ("a crane", "two days", "nobody"), ("the tide", "six hours", "the moon"),
+        ("a pilot", "20 minutes", "the pilots' office"), ("a permit", "three weeks", "the town"),
+    ]  # fmt: skip
+    rows = "".join(f"| {' | '.join(row)} |\n" for row in waits)
+    text = f"# Who waits for what\n\n| wait for | at most | set by |\n| --- | --- | --- |\n{rows}"
+    answer = shown(ask("How long does one wait for the tide?", text)).text
+    assert "> | wait for | at most | set by |\n> | --- | --- | --- |\n> | the tide | six hours | the moon |" in answer
+    assert "pilot" not in answer
+    assert "crane" not in answer
 
 
 def test_a_long_list_is_quoted_up_to_a_bound() -> None:
