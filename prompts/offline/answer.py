@@ -482,6 +482,9 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
     return ShownExcerpts("\n".join(lines), quotes, frozenset(marks))
 
 
+_FENCE = re.compile(r"```\w*\n?")
+
+
 def _header(excerpt: Excerpt) -> str:
     if excerpt.header is None:
         return ""
@@ -490,8 +493,10 @@ def _header(excerpt: Excerpt) -> str:
 
 
 def _as_written(excerpt: Excerpt) -> str:
-    """The text of an excerpt without half a pair of emphasis marks."""
+    """The text of an excerpt without half a pair of emphasis marks, or of the marks around code."""
     text = excerpt.text
+    if text.count("```") % 2:
+        text = _FENCE.sub("", text)
     for mark in ("**", "__", "`"):
         if text.count(mark) % 2:
             text = text.replace(mark, "")

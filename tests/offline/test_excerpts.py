@@ -115,6 +115,15 @@ def test_of_a_long_table_the_rows_are_shown_that_speak_of_what_is_asked() -> Non
     assert "crane" not in answer
 
 
+def test_half_a_block_of_code_is_shown_without_its_fence_and_words_as_code_stay() -> None:
+    lines = "".join(f"skerrow --list {number}   # which ships lie there, and since when\n" for number in range(30))
+    text = f"# Ships\n\nOf the ships the last `keep_ships` (default 5) stay.\n\n```sh\n{lines}```\n"
+    answer = shown(ask("How many ships stay?", text)).text
+    assert "> Of the ships the last `keep_ships` (default 5) stay." in answer
+    assert "> skerrow --list 0 " in answer
+    assert "```" not in answer
+
+
 def test_a_long_list_is_quoted_up_to_a_bound() -> None:
     text = "What a keeper needs:\n" + "\n".join(f"- item number {number} of the long list" for number in range(60))
     best = ask("What does a keeper need?", text).excerpts[0]
