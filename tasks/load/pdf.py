@@ -103,7 +103,10 @@ def _boxed(textpage: "pypdfium2.PdfTextPage", text: str, first: int) -> _Line:
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     """Drops page numbers, and first or last lines that three pages repeat with their number or half as they are."""
     edges = Counter(
-        key for number, page in enumerate(pages) for line in (page[:1] + page[-1:]) for key in _keys(line, number)
+        key
+        for number, page in enumerate(pages)
+        for line in (page[:1] + page[-1:])
+        for key in _keys(line, number, len(pages))
     )
     enough = {"same": max(3, len(pages) / 2), "first": 3, "last": 3}
     repeated = {key for key, count in edges.items() if count >= enough[key[0]]}
@@ -114,17 +117,18 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
             while (
                 body
                 and len(pages) > 1
-                and (_PAGE_NUMBER.fullmatch(body[place].text) or repeated & _keys(body[place], number))
+                and (_PAGE_NUMBER.fullmatch(body[place].text) or repeated & _keys(body[place], number, len(pages)))
             ):
                 body.pop(place)
         bodies.append(body)
     return bodies
 
 
-def _keys(line: _Line, page: int) -> set[tuple[str, str]]:
-    """What a running head has in common with those of other pages: its words, or those around a page number."""
+def _keys(line: _Line, page: int, pages: int) -> set[tuple[str, str]]:
+    """What a running head has in common with those of other pages: its words, or those around a page number. A year is
+    none: "Sales in 2021", "Sales in 2022" say something."""
     keys = {("same", line.text)}
-    figures = list(_FIGURES.finditer(line.text))
+    figures = [figure for figure in _FIGURES.finditer(line.text) if int(figure.group()) <= max(999, pages)]
     for name, match in zip(("first", "last"), figures[:1] + figures[-1:], strict=False):
         keys.add((name, f"{line.text[: match.start()]}#{int(match.group()) - page}{line.text[match.end() :]}"))
     return keys

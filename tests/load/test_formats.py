@@ -157,6 +157,16 @@ def test_pdf_pages_paragraphs_hyphens_and_running_heads(tmp_path: Path) -> None:
     assert [document.page_of(document.text.index(word)) for word in ("one", "three", "four")] == [1, 3, 4]
 
 
+def test_years_at_the_top_of_pages_are_no_page_numbers(tmp_path: Path) -> None:
+    amounts = {2021: "Ten", 2022: "Twenty", 2023: "Thirty"}
+    pages = [
+        [f"Sales in {year}", "", f"{amount} crowns.", "", f"The Guide 1{year % 10}"] for year, amount in amounts.items()
+    ]
+    text = read(pdf(tmp_path / "a.pdf", pages)).text
+    assert [f"Sales in {year}" in text for year in amounts] == [True, True, True]
+    assert "The Guide" not in text
+
+
 def test_a_pdf_without_text_and_encrypted_files_are_skipped_with_the_reason(tmp_path: Path) -> None:
     assert reason(pdf(tmp_path / "scan.pdf", [[]])).startswith("no text")
     assert reason(pdf(tmp_path / "locked.pdf", [["Secret"]], locked=True)) == "encrypted (a password is needed)"
