@@ -9,10 +9,14 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from storage.records import Record, Scalar
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
 
 _DETECTED = ["utf_16", "utf_32", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1252", "cp1251"]
 _BREAKS = re.compile("\r\n|[\r\v\f\x85]")
@@ -180,7 +184,18 @@ def pretty_stem(name: str) -> str:
 
 # --- HTML --------------------------------------------------------------------------------------------------------
 
-_DROPPED = ["script", "style", "noscript", "template", "nav", "svg", "iframe", "form", "button", "select", "head"]
+# Not forms themselves: some pages are one form from top to bottom.
+_DROPPED = [
+    "script", "style", "noscript", "template", "nav", "svg", "iframe", "head",
+    "button", "select", "datalist", "textarea", "label"
+]  # fmt: skip
+# They stand by themselves as `div` does, which alone is known to the converter.
+_BLOCKS = [
+    "address", "aside", "center", "details", "dialog", "fieldset", "figure", "footer", "form", "header", "hgroup",
+    "legend", "main", "summary"
+]  # fmt: skip
+# Cells that span several rows are written into each of them, up to so many, and characters, of a file.
+_COPIED_CELLS, _COPIED_CHARACTERS = 100_000, 10_000_000
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
 _BLANKS = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
@@ -214,6 +229,8 @@ def read_html(data: bytes) -> PageText:
     page_title = soup.title.get_text() if soup.title else ""
     for tag in [*soup(_DROPPED), *soup.select(_HIDDEN)]:
         tag.decompose()
+    for tag in soup(_BLOCKS):
+        tag.name = "div"
     top = soup.find("h1")
     title = one_line(page_title) or (one_line(top.get_text()) if top else "")
     return PageText(text=to_markdown(str(soup.body or soup)), title=clean(shortened(title)), metadata=metadata)
@@ -227,21 +244,60 @@ def check_markup(data: bytes, most: int = MOST_TAGS) -> None:
 
 def to_markdown(markup: str) -> str:
     """Stored text of an HTML fragment; links and emphasis keep their words only, so that quotes read as on the page."""
-    from markdownify import markdownify
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
 
+    converter = MarkdownConverter(
+        heading_style="ATX",
+        bullets="-",
+        strip=["a", "b", "strong", "i", "em", "img", "code"],
+        escape_asterisks=False,
+        escape_underscores=False,
+        escape_misc=False,
+        newline_style="backslash",
+        table_infer_header=True,
+    )
     try:
-        text = markdownify(
-            markup,
-            heading_style="ATX",
-            bullets="-",
-            strip=["a", "b", "strong", "i", "em", "img", "code"],
-            escape_asterisks=False,
-            escape_underscores=False,
-            escape_misc=False,
-            newline_style="backslash",
-            table_infer_header=True,
-        )
+        soup = BeautifulSoup(markup, "html.parser")
+        _write_out_spans(soup)
+        text = converter.convert_soup(soup)
     except RecursionError as error:
         raise Unreadable("its markup is nested too deep") from error
     text = clean(text).replace("\\\n", "\n")
     return _BLANKS.sub("\n\n", _TRAILING.sub("", text)).strip("\n")
+
+
+def _write_out_spans(soup: "BeautifulSoup") -> None:
+    """Write each cell that spans several rows into all of them, so that every row has its cells under their columns."""
+    from bs4 import Tag
+
+    cells, characters = _COPIED_CELLS, _COPIED_CHARACTERS
+    groups: dict[int, dict[int, tuple[int, int, str]]] = {}  # of rows, by column: rows to come, columns, text
+    for row in soup("tr"):
+        spanning = groups.setdefault(id(row.parent), {})
+        column, whole = 0, list[Tag]()
+        own = [tag for tag in row.contents if isinstance(tag, Tag) and tag.name in ("td", "th")]
+        for cell in [*own, None]:
+            while column in spanning and cells:
+                left, width, text = spanning.pop(column)
+                copied = soup.new_tag("td", attrs={"colspan": str(width)})
+                copied.string = said = text if len(text) <= characters else ""
+                cells, characters = cells - 1, characters - len(said)
+                whole.append(copied)
+                if left > 1:
+                    spanning[column] = (left - 1, width, text)
+                column += width
+            if cell is not None:
+                whole.append(cell)
+                width = _span(cell.get("colspan"))
+                if (rows := _span(cell.get("rowspan"))) > 1:
+                    spanning[column] = (rows - 1, width, cell.get_text(" ", strip=True))
+                column += width
+        if len(whole) > len(own):
+            row.clear()
+            row.extend(whole)
+
+
+def _span(attribute: object) -> int:
+    """Of how many columns or rows an attribute says that a cell takes them; browsers read at most 1,000 columns."""
+    return min(max(int(attribute), 1), 1000) if isinstance(attribute, str) and attribute.isdecimal() else 1

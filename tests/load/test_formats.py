@@ -68,6 +68,29 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
     assert document.text == "# Top\n\nA bold a_b link.\n\n- one\n- two\n\n| A | B |\n| --- | --- |\n| 1 | 2 |"
 
 
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<form><h1>Fees</h1><p>Ten crowns.</p><label>Search</label><input><button>Go</button></form>",
+         "# Fees\n\nTen crowns."),
+        ("<header>Head</header><main>Main</main><aside>Aside</aside><details><summary>Fee</summary>Ten</details>"
+         "<address>Skerrow</address><footer>Foot</footer>",
+         "Head\n\nMain\n\nAside\n\nFee\n\nTen\n\nSkerrow\n\nFoot"),
+        ("<table><tr><th>pier<th>year<th>fee</tr><tr><td rowspan=2>North<td>2021<td>7</tr><tr><td>2022<td>8</tr>"
+         "</table>",
+         "| pier | year | fee |\n| --- | --- | --- |\n| North | 2021 | 7 |\n| North | 2022 | 8 |"),
+        ("<table><tr><th rowspan=2>pier<th colspan=2>fee</tr><tr><th>2021<th>2022</tr><tr><td>North<td>7<td>8</tr>"
+         "</table>",
+         "| pier | fee | |\n| --- | --- | --- |\n| pier | 2021 | 2022 |\n| North | 7 | 8 |"),
+        ("<table><tr><td>a<td rowspan=3>b</tr><tr><td>c</tr></table><table><tr><td>d</tr><tr><td>e</tr></table>",
+         "| a | b |\n| --- | --- |\n| c | b |\n\n| d |\n| --- |\n| e |"),
+    ],
+)  # fmt: skip
+def test_html_keeps_what_a_page_says_in_its_place(markup: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(f"<body>{markup}</body>", encoding="utf-8")
+    assert read(tmp_path / "a.html").text == text
+
+
 def test_docx_headings_tables_and_title(tmp_path: Path) -> None:
     sample = CORPUS / "reports" / "kestrel-survey-2024.docx"
     document = read(sample)
