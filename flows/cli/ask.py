@@ -230,7 +230,7 @@ async def _answer_all(
 
 WORKSPACE = ".trellis-demo"
 QUESTIONS = ("questions.jsonl", "questions_global.jsonl")
-SHOWN_SOURCES = 3
+SHOWN_SOURCES = 4  # as many as an answer of excerpts has
 # Of each kind a question, by its id in the examples or in words.
 FAMILIES = (
     ("one fact", "q01", AskOptions()),
