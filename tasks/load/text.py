@@ -194,8 +194,9 @@ _BLOCKS = [
     "address", "aside", "center", "details", "dialog", "fieldset", "figure", "footer", "form", "header", "hgroup",
     "legend", "main", "summary"
 ]  # fmt: skip
-# Cells that span several rows are written into each of them, up to so many, and characters, of a file.
-_COPIED_CELLS, _COPIED_CHARACTERS = 100_000, 10_000_000
+# Cells that span several rows are written into each of them, up to so many, and characters, of a file; empty columns
+# count as a character each.
+_COPIED_CELLS, _COPIED_CHARACTERS = 100_000, 1_000_000
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
 _BLANKS = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
@@ -278,18 +279,19 @@ def _write_out_spans(soup: "BeautifulSoup") -> None:
         column, whole = 0, list[Tag]()
         own = [tag for tag in row.contents if isinstance(tag, Tag) and tag.name in ("td", "th")]
         for cell in [*own, None]:
-            while column in spanning and cells:
+            while column in spanning and cells > 0 and characters > 0:
                 left, width, text = spanning.pop(column)
                 copied = soup.new_tag("td", attrs={"colspan": str(width)})
                 copied.string = said = text if len(text) <= characters else ""
-                cells, characters = cells - 1, characters - len(said)
+                cells, characters = cells - 1, characters - len(said) - width
                 whole.append(copied)
                 if left > 1:
                     spanning[column] = (left - 1, width, text)
                 column += width
             if cell is not None:
                 whole.append(cell)
-                width = _span(cell.get("colspan"))
+                width = _span(cell.get("colspan")) if characters > 0 else 1
+                cell["colspan"], characters = str(width), characters - (width - 1)
                 if (rows := _span(cell.get("rowspan"))) > 1:
                     spanning[column] = (rows - 1, width, cell.get_text(" ", strip=True))
                 column += width
@@ -300,4 +302,4 @@ def _write_out_spans(soup: "BeautifulSoup") -> None:
 
 def _span(attribute: object) -> int:
     """Of how many columns or rows an attribute says that a cell takes them; browsers read at most 1,000 columns."""
-    return min(max(int(attribute), 1), 1000) if isinstance(attribute, str) and attribute.isdecimal() else 1
+    return min(max(int(attribute[:6]), 1), 1000) if isinstance(attribute, str) and attribute.isdecimal() else 1
