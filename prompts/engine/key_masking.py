@@ -12,11 +12,14 @@ import re
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 MASK = "[key masked]"
 # A shorter key ("x", "EMPTY", "ollama") is given where none is needed, and is a word that texts are full of.
 SHORTEST = 8
+# What is left of a key that was cut, at least: less may be a word that keys and texts begin with alike.
+_SHORTEST_PART = 12
 # So are these, which manuals of local servers give: whoever sets one keeps no secret.
 _PLACEHOLDERS = frozenset(
     "anything changeme dummy-key dummy_key lm-studio no-api-key no-key-needed no-key-required not-needed not-required"
@@ -65,16 +68,38 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def mask_keys(text: str) -> str:
-    """The text with every secret masked. Where one stands in it escaped (URL, JSON, HTML), all escapes are undone."""
+    """The text with every secret masked. Where one stands in it escaped (URL, JSON, HTML), all escapes are undone.
+
+    Libraries cut what they quote: what is left of a secret is masked too where half of it and 12 characters are.
+    """
     for form in _FORMS:
-        if form in text:
-            text = text.replace(form, MASK)
+        text = text.replace(form, MASK)
     if _FORMS and ("%" in text or "\\u00" in text or "\\/" in text or "&" in text):
         plain = _JSON_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2], text)
         plain = html.unescape(unquote(plain, errors="replace"))
         if any(form in plain for form in _FORMS):
             return mask_keys(plain)
+        if (masked := _without_parts(plain)) != plain:
+            return masked
+    return _without_parts(text)
+
+
+def _without_parts(text: str) -> str:
+    for form in _FORMS:
+        if (half := max(_SHORTEST_PART, len(form) // 2)) < len(form):
+            text = _without_beginnings(text, form, half, MASK)
+            text = _without_beginnings(text[::-1], form[::-1], half, MASK[::-1])[::-1]
     return text
+
+
+def _without_beginnings(text: str, form: str, half: int, mask: str) -> str:
+    before, *behind = text.split(form[:half])
+    return before + "".join(mask + piece[_alike(piece, form[half:]) :] for piece in behind)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def held_back(text: str) -> int:

@@ -57,6 +57,24 @@ def test_a_key_is_masked_however_it_is_written(written: str) -> None:
         assert mask_keys(said.format(written)) == said.format(MASK)
 
 
+@pytest.mark.parametrize("key", [KEY, PLAIN])
+def test_what_a_cut_leaves_of_a_key_is_masked_from_12_characters_on(key: str) -> None:
+    """DSPy quotes the first 500 characters of a server's words, pydantic the first and the last of a value."""
+    for left in range(12, len(key)):
+        for said in ("Bearer {}", "<{}…>", "{0} and {0}", "100 % of {}"):
+            for part in (key[:left], key[-left:], quote(key[:left], safe="")):
+                masked = mask_keys(said.format(part))
+                assert MASK in masked
+                assert not any(key[at : at + 12] in masked for at in range(len(key) - 11))
+    assert mask_keys(f"{PLAIN[:12]}…, …{PLAIN[-12:]}: <{PLAIN[:-1]}>") == f"{MASK}…, …{MASK}: <{MASK}>"
+    assert mask_keys(f"{key[:11]}…{key[-11:]}") == f"{key[:11]}…{key[-11:]}"
+
+
+def test_of_two_keys_that_begin_alike_nothing_is_left() -> None:
+    keep_secret(("sk-proj-team-4711-one", "sk-proj-team-4711-another"))
+    assert mask_keys("sk-proj-team-4711-one, sk-proj-team-4711-another.") == f"{MASK}, {MASK}."
+
+
 @pytest.mark.parametrize("word", ["", "x", "none", "EMPTY", "ollama", "sk-1234", "lm-studio", "Not-Needed", "password"])
 def test_a_word_that_is_no_secret_stays(word: str) -> None:
     keep_secret((word, None))

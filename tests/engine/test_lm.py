@@ -27,6 +27,7 @@ from prompts.engine.errors import (
     UnknownModel,
 )
 from prompts.engine.failures import Failure, refused, seconds_asked
+from prompts.engine.key_masking import MASK
 from prompts.engine.limits import Clock, Limits
 from prompts.engine.lm import LmTransport
 from prompts.engine.models import CallSettings, ModelChoice, Models
@@ -213,10 +214,28 @@ async def test_the_key_is_never_told_and_redirects_are_not_followed() -> None:
         with pytest.raises(Failure) as caught:
             await transport_to(url).send(CALL)
         assert "sk-secret" not in str(caught.value)
-        assert "[key masked]" in caught.value.error.message
+        assert MASK in caught.value.error.message
         with pytest.raises(Failure) as caught:
             await transport_to(url.replace("/v1", "/moved/v1")).send(CALL)
         assert isinstance(caught.value.error, ModelMisconfigured)
+
+
+@pytest.mark.parametrize(("status", "quoted"), [(200, 200), (400, 500), (503, 500)])
+async def test_a_key_is_not_told_either_where_a_library_ends_its_quotation_within_it(status: int, quoted: int) -> None:
+    key = "sk-long-secret-4711-0815"
+    left = iter(range(len(key)))
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status, text="x" * (quoted - next(left)) + key + "y" * 500)
+
+    async with answering(answer) as url:
+        transport = LmTransport.of(Endpoint("openai/m", "m", url, key, "json_schema", listed=False))
+        for _ in key:
+            with pytest.raises(Failure) as caught:
+                await transport.send(CALL)
+            told = "".join(traceback.format_exception(caught.value)) + caught.value.words
+            assert "x" * 100 in told
+            assert key[: len(key) // 2] not in told
 
 
 @pytest.mark.parametrize(
