@@ -110,7 +110,7 @@ def ways_of(known: CompareSet, modes: Sequence[str], session: Session) -> list[W
     """The modes; about a whole collection `global` also with all reports of each level."""
     ways = [Way(mode=mode) for mode in modes]
     if known.whole and "global" in modes:
-        levels = sorted({report.level for report in session.reports.tree.reports.values()})
+        levels = sorted({*session.reports.tree.levels.values()})
         ways += [Way(mode="global", level=level) for level in levels]
     return ways
 

@@ -239,11 +239,18 @@ class ReportReader:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._stored = session.generation.communities
+        self._read: dict[str, Report] = {}
 
     @cached_property
     def tree(self) -> ReportTree:
-        """The reports as a tree."""
-        return tree_of(self._stored.communities(), self._stored.reports())
+        """The reports as a tree; none of them is read yet."""
+        return tree_of(self._stored.reported(), self._stored.ratings(), self.read)
+
+    def read(self, communities: Sequence[str]) -> list[Report]:
+        """The reports of these communities, in order; what was read once is kept."""
+        if missing := [name for name in communities if name not in self._read]:
+            self._read |= {report.community: report for report in self._stored.reports(of=missing)}
+        return [self._read[name] for name in communities if name in self._read]
 
     @cached_property
     def chunks(self) -> CommunityChunkIndex:
@@ -257,8 +264,7 @@ class ReportReader:
 
     def around(self, entities: Sequence[str]) -> list[Report]:
         """The reports of the communities that hold any of these entities, the narrowest first."""
-        known, communities = self.tree.reports, self._stored.around(entities)
-        reports = [known[community.id] for community in communities if community.id in known]
+        reports = self.read([community.id for community in self._stored.around(entities)])
         return sorted(reports, key=lambda report: (-report.level, report.community))
 
     def library(self, reports: Sequence[Report], only: Sequence[str] | None) -> CitedDocuments:

@@ -159,12 +159,27 @@ _SIZES = """
 """
 
 
+_OF_LEVEL = """
+    (level = ? OR level < ? AND id NOT IN (SELECT parent FROM communities WHERE parent IS NOT NULL))
+    AND ? <= (SELECT max(level) FROM communities)
+"""
+_REPORTED = """
+    id IN (WITH RECURSIVE reported(id) AS (
+        SELECT community FROM reports UNION
+        SELECT parent FROM communities JOIN reported USING (id) WHERE parent IS NOT NULL) SELECT id FROM reported)
+"""
+
+
 class CommunityStore(Store):
     """Communities and their reports."""
 
     def communities(self, level: int | None = None) -> list[Community]:
-        """By level and id."""
-        return self._communities(("level = coalesce(?, level)", [level]))
+        """By level and id. Those of a level are a partition of all entities: what is not split above belongs to it."""
+        return self._communities(("true", []) if level is None else (_OF_LEVEL, [level] * 3))
+
+    def reported(self) -> list[Community]:
+        """Those that have a report, and those above them."""
+        return self._communities((_REPORTED, []))
 
     def around(self, entities: Collection[str]) -> list[Community]:
         """The communities of every level that one of these entities is in, by level and id."""
@@ -173,6 +188,11 @@ class CommunityStore(Store):
     def levels(self) -> int:
         """How many levels there are."""
         return self._db.number("SELECT coalesce(max(level) + 1, 0) FROM communities")
+
+    def ratings(self) -> dict[str, float]:
+        """How much each report counts, 0-10, by its community."""
+        rows = self._db.rows("SELECT community, rating FROM reports ORDER BY level, community")
+        return {str(name): float(cast("float", rating)) for name, rating in rows}
 
     def report_sizes(self) -> ReportSizes:
         """How much there is to read in reports."""

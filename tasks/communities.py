@@ -1,13 +1,14 @@
 """Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4), also after a small change.
 
 Level 0 is the coarsest: Leiden's partition, or that of any algorithm of cdlib that makes one. What cdlib gives is flat,
-so a community larger than the limit is split by Leiden at the next level; one that is not goes down unchanged, so that
-each level is a partition of all entities: exclusive and exhaustive, single nodes included. Where modularity finds
-nothing to split (a star, a clique) neighbours are kept together as far as the limit lets them. Leiden is igraph's own:
-equal modularity to cdlib's in less time (docs/experiments.md).
+so a community larger than the limit is split by Leiden at the next level. One that is not stands once, at the level
+where it came to be: with those of the levels above that are not split, each level is a partition of all entities,
+exclusive and exhaustive, single nodes included. Where modularity finds nothing to split (a star, a clique) neighbours
+are kept together as far as the limit lets them. Leiden is igraph's own: equal modularity to cdlib's in less time
+(docs/experiments.md).
 
 After a small change everybody stays where they were: a new entity goes, level by level, where its relations weigh most;
-entities that only know each other found a community of their own; what has grown above the limit is cut at the last
+entities that only know each other found a community of their own; what has grown above the limit is cut at the next
 level. The hierarchy gets worse with every change: past a set drift all is detected anew.
 """
 
@@ -37,7 +38,7 @@ LEIDEN = "leiden"
 # A graph is partitioned into lists of nodes.
 Partition = Callable[["igraph.Graph"], list[list[int]]]
 Edges = Sequence[Relation | WeightedEdge]
-_Path = tuple[str, ...]  # an entity's community at each level, from the coarsest on
+_Path = tuple[str, ...]  # an entity's communities, from the coarsest on
 _SEED = 7
 # igraph draws from one random generator of the process, numpy and Python too.
 _RANDOM = threading.Lock()
@@ -171,7 +172,7 @@ def _partition(graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any
 def detect(entities: Collection[str], relations: Edges, max_size: int = 12, algorithm: str = LEIDEN) -> list[Community]:
     """The hierarchy of the entities with these ids, as communities of every level, ordered by level and id.
 
-    `max_size` is the size above which a community is split at the next level; none of the last level is larger. For
+    `max_size` is the size above which a community is split at the next level; none that is not split is larger. For
     the `algorithm` of the coarsest level see `partition_by`.
     """
     names = sorted(entities)
@@ -179,22 +180,17 @@ def detect(entities: Collection[str], relations: Edges, max_size: int = 12, algo
         return []
     whole = _undirected(names, relations)
     parts, paths = partition_by(algorithm)(whole), dict.fromkeys(names, _Path())
-    for level in range(MAX_LEVELS):
-        if level:
-            split = _cut if level == MAX_LEVELS - 1 else _split
-            parts = [part for members in parts for part in split(whole, members, max_size)]
+    for level in range(1, MAX_LEVELS + 1):
         for part in parts:
             for index in part:
                 paths[names[index]] += (names[part[0]],)
-        if all(len(members) <= max_size for members in parts):
-            break
+        split = _cut if level == MAX_LEVELS - 1 else _split
+        parts = [part for members in parts if len(members) > max_size for part in split(whole, members, max_size)]
     return list(_hierarchy(paths, set()).communities)
 
 
 def _split(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
-    """The members as they are where they are not too many, else in parts."""
-    if len(members) <= max_size:
-        return [members]
+    """Parts of the members, of which there are too many."""
     parts = _leiden(whole.induced_subgraph(members))
     return [[members[index] for index in part] for part in parts] if len(parts) > 1 else _cut(whole, members, max_size)
 
@@ -203,8 +199,6 @@ def _cut(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[
     """Equal parts of at most `max_size`, of nodes that lie together on a walk from the most connected one outwards."""
     import numpy as np
 
-    if len(members) <= max_size:
-        return [members]
     inside = whole.induced_subgraph(members)
     degrees = inside.degree()
     walked: dict[int, None] = {}
@@ -304,7 +298,6 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
             if end in beside:
                 beside[end][other] += max(relation.weight, 1e-6)
     changing = {home[end] for end in leaving.union(*beside.values()) if end in home}
-    levels = max(community.level for community in earlier) + 1
     same, followed = list[Community](), list[Community]()
     for community in earlier:
         (followed if home[community.members[0]] in changing else same).append(community)
@@ -317,10 +310,10 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
         tied = {
             entity: [(placed[other], w) for other, w in beside[entity].items() if other in placed] for entity in waiting
         }
-        joining = {entity: _heaviest(ties, levels) for entity, ties in tied.items() if ties}
+        joining = {entity: _heaviest(ties) for entity, ties in tied.items() if ties}
         if not joining:  # they found communities: the first, for those that it knows to join, and all that know nobody
             founders = [waiting[0], *(entity for entity in waiting if not beside[entity])]
-            joining = {entity: (entity,) * levels for entity in founders}
+            joining = {entity: (entity,) for entity in founders}
         placed |= joining
         waiting = [entity for entity in waiting if entity not in joining]
     new = _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in followed})
@@ -331,20 +324,21 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
     )
 
 
-def _heaviest(ties: Sequence[tuple[_Path, float]], levels: int) -> _Path:
+def _heaviest(ties: Sequence[tuple[_Path, float]]) -> _Path:
     """The path on which, level by level, the ties weigh most."""
     path: _Path = ()
-    for level in range(levels):
+    while True:
         weights: dict[_Path, float] = defaultdict(float)
         for other, weight in ties:
-            if other[:level] == path:
-                weights[other[: level + 1]] += weight
+            if other[: len(path)] == path != other:
+                weights[other[: len(path) + 1]] += weight
+        if not weights:
+            return path
         path = max(weights, key=lambda candidate: (weights[candidate], candidate))
-    return path
 
 
 def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -> dict[str, _Path]:
-    """Communities of the last level in place of those that are too large."""
+    """With parts of those communities that are not split and too large."""
     leaves = by_key((path, entity) for entity, path in placed.items())
     cut: dict[str, _Path] = {}
     for path, members in leaves.items():
@@ -352,26 +346,34 @@ def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -
             ids, own = sorted(members), set(members)
             inside = [relation for relation in relations if relation.source in own and relation.target in own]
             for part in _cut(_undirected(ids, inside), list(range(len(ids))), max_size):
-                cut |= {ids[index]: (*path[:-1], f"{path[-1]} {part[0]}") for index in part}
+                cut |= {ids[index]: (*path[: MAX_LEVELS - 1], f"{path[-1]} {part[0]}") for index in part}
     return {**placed, **cut}
 
 
 def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
+    """The communities of these paths, of which those of `earlier` were there before."""
     groups: dict[_Path, list[str]] = defaultdict(list)
     for entity in sorted(placed):
         path = placed[entity]
         for level in range(len(path)):
             groups[path[: level + 1]].append(entity)
-    communities: dict[_Path, Community] = {}
+    communities, was = dict[_Path, Community](), dict[str, str]()
     for path, members in sorted(groups.items(), key=lambda group: len(group[0])):
-        level, parent = len(path) - 1, communities[path[:-1]].id if len(path) > 1 else None
-        communities[path] = Community(
-            id=community_id(level, members), level=level, parent=parent, members=tuple(members)
-        )  # fmt: skip
-    return Hierarchy(
-        communities=tuple(sorted(communities.values(), key=level_and_id)),
-        was={community.id: path[-1] for path, community in communities.items() if path[-1] in earlier},
-    )
+        above = communities.get(path[:-1])
+        if above is not None and len(above.members) == len(members):  # it is not split any more
+            communities[path] = above
+            continue
+        level, parent = (0, None) if above is None else (above.level + 1, above.id)
+        communities[path] = Community(community_id(level, members), level, parent, tuple(members))
+        if path[-1] in earlier:
+            was[communities[path].id] = path[-1]
+    return Hierarchy(communities=tuple(sorted({*communities.values()}, key=level_and_id)), was=was)
+
+
+def any_repeated(communities: Sequence[Community]) -> bool:
+    """Whether a community stands once more at the level below, as earlier versions stored those that are not split."""
+    members = {community.id: community.members for community in communities}
+    return any(members.get(community.parent or "") == community.members for community in communities)
 
 
 def level_and_id(community: Community) -> tuple[int, str]:

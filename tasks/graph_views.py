@@ -64,9 +64,11 @@ def undirected(
 
 def _add_nodes(graph: nx.Graph, entities: Sequence[Entity], communities: Sequence[Community]) -> None:
     levels: dict[str, dict[str, str]] = defaultdict(dict)
-    for community in communities:
+    last = max((community.level for community in communities), default=0)
+    for community in sorted(communities, key=lambda community: community.level):
+        below = {f"community_{level}": community.id for level in range(community.level, last + 1)}
         for member in community.members:
-            levels[member][f"community_{community.level}"] = community.id
+            levels[member] |= below
     for entity in sorted(entities, key=lambda entity: entity.id):
         own = {name: value for name, value in asdict(entity).items() if name != "id"}
         graph.add_node(entity.id, **own, **levels[entity.id])

@@ -184,8 +184,6 @@ class ReportContextBuilder:
     def _longest_first(self, community: Community) -> list[Community]:
         """The sub-communities whose report is shorter than their element summaries, by the size of these."""
         below = self._below.get(community.id, [])
-        while len(below) == 1:  # taken over unchanged: what splits it lies further down
-            below = self._below.get(below[0].id, [])
         sizes = {part.id: self._size(self._elements(part.members)) for part in below if part.id in self.reports}
         shorter = [part for part in below if self._report_size(part) < sizes.get(part.id, 0)]
         return sorted(shorter, key=lambda part: (-sizes[part.id], part.id))
@@ -275,7 +273,7 @@ async def report(
     limit: int = REPORT_TOKENS,
     progress: Progress = lambda _done, _total: None,
 ) -> WrittenReports:
-    """Write reports of all communities that differ from their parent and have a statement; `known`: by input hashes.
+    """Write reports of all communities of several entities that have a statement; `known`: by input hashes.
     Reports that the evidence holds are not written again.
 
     What is written from fits into `limit` tokens. Each level goes out at once, from the last one up; `told` hears after
@@ -294,7 +292,7 @@ async def report(
             return _finish(community, report_offline(context.members, context.given), context, _NOT_AS_ASKED)
         return _finish(community, written, context, context.inputs)
 
-    todo = [community for community in of_their_own(communities) if community.id not in reports]
+    todo = [community for community in of_several(communities) if community.id not in reports]
     for level in sorted({community.level for community in todo}, reverse=True):
         asked: list[tuple[Community, ReportContext]] = []
         for community in todo:
@@ -328,11 +326,9 @@ def by_root(communities: Sequence[Community], most: int = MOST_ENTITIES) -> list
     return [sorted((own for place in places for own in trees[place]), key=level_and_id) for places in together]
 
 
-def of_their_own(communities: Sequence[Community]) -> list[Community]:
-    """Those of several entities that differ from the community above."""
-    several = [community for community in communities if len(community.members) > 1]
-    members = {community.id: community.members for community in several}
-    return [community for community in several if members.get(community.parent or "") != community.members]
+def of_several(communities: Sequence[Community]) -> list[Community]:
+    """Those that get a report: of two entities or more."""
+    return [community for community in communities if len(community.members) > 1]
 
 
 def _finish(community: Community, written: ReportWritten, context: ReportContext, inputs: str) -> Report:
@@ -371,7 +367,7 @@ def still_valid_reports(
     members = {community.id: community.members for community in hierarchy.before}
     written = {report.community: report for report in reports if report.inputs}
     valid = []
-    for community in of_their_own(hierarchy.communities):
+    for community in of_several(hierarchy.communities):
         was = hierarchy.was.get(community.id, community.id)
         if (
             was not in written

@@ -39,22 +39,24 @@ def edges_of(graph: "nx.Graph[int]") -> list[tuple[int, int]]:
 
 
 def check(entities: list[Entity], found: list[Community], max_size: int) -> None:
+    """Those of a level, with those above that are not split, hold everybody once; what is not split is small enough."""
     everyone = sorted(entity.id for entity in entities)
     by_id = {community.id: community for community in found}
     assert len(by_id) == len(found)
     levels = sorted({community.level for community in found})
     assert levels == list(range(len(levels)))
-    assert all(len(community.members) <= max_size for community in found if community.level == len(levels) - 1)
+    split = {community.parent for community in found}
+    assert all(len(community.members) <= max_size for community in found if community.id not in split)
     for level in levels:
-        here = [community for community in found if community.level == level]
+        here = [own for own in found if own.level == level or (own.level < level and own.id not in split)]
         assert sorted(member for community in here for member in community.members) == everyone
-        for community in here:
-            if level == 0:
-                assert community.parent is None
-            else:
-                parent = by_id[community.parent or ""]
-                assert parent.level == level - 1
-                assert set(community.members) <= set(parent.members)
+    for community in found:
+        if community.level == 0:
+            assert community.parent is None
+        else:
+            parent = by_id[community.parent or ""]
+            assert parent.level == community.level - 1
+            assert set(community.members) < set(parent.members)
 
 
 SHAPES = {
@@ -300,6 +302,13 @@ def test_parallel_and_opposite_relations_add_up_to_one_normalised_edge() -> None
     assert graph.edges["ent_a", "ent_b"] == {"weight": 1.0, "count": 7, "predicates": ("knows", "paid by", "pays")}
     assert graph.edges["ent_c", "ent_b"]["weight"] == pytest.approx(0.25 / 1.75)
     assert graph.number_of_edges() == 2
+
+
+def test_an_entity_has_a_community_at_every_level_also_where_its_own_is_not_split() -> None:
+    split = [Community("c", 0, None, ("ent_a", "ent_b")), Community("ca", 1, "c", ("ent_a",))]
+    graph = directed(ENTITIES, [], [*split, Community("cb", 1, "c", ("ent_b",)), Community("d", 0, None, ("ent_c",))])
+    at = {node: (data["community_0"], data["community_1"]) for node, data in graph.nodes(data=True)}
+    assert at == {"ent_a": ("c", "ca"), "ent_b": ("c", "cb"), "ent_c": ("d", "d")}
 
 
 @settings(deadline=None, max_examples=60)

@@ -17,9 +17,9 @@ from prompts.resolve import Resolve
 from storage.graph_records import Community, Report
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
-from tasks.communities import Hierarchy, detect_communities
+from tasks.communities import Hierarchy, any_repeated, detect_communities
 from tasks.dedupe import LastResolution, dedupe
-from tasks.report import ReportEvidence, by_root, of_their_own, report, still_valid_reports
+from tasks.report import ReportEvidence, by_root, of_several, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.summarize import KnownDescription, summarize
 
@@ -96,7 +96,7 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
     then = {member for community in before if community.level == 0 for member in community.members}
     so_far, now = staging.meta.get_meta("drift"), set(entities)
     drift = (so_far if isinstance(so_far, float) else 0.0) + len(then ^ now) / max(len(now), 1)
-    earlier = before if drift <= runtime.settings.community_drift else []
+    earlier = before if drift <= runtime.settings.community_drift and not any_repeated(before) else []
     drift = drift if earlier else 0.0
     staging.meta.put_meta("drift", drift)
     settings = runtime.settings
@@ -125,10 +125,10 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
         [], [], None if graph.touched is None else before.keys() - {community.id for community in communities}
     )
     written, letters = 0, list[DeadLetter]()
-    total = sum(community.id not in valid for community in of_their_own(communities))
+    total = sum(community.id not in valid for community in of_several(communities))
     # Not all at once: what reports are written from is the most that a run would hold in memory.
     for portion in by_root(communities):
-        anew = [community for community in of_their_own(portion) if community.id not in valid]
+        anew = [community for community in of_several(portion) if community.id not in valid]
         evidence = _evidence_of(staging, {member for community in anew for member in community.members})
         evidence = replace(evidence, reports=tuple(valid[own.id] for own in portion if own.id in valid))
         progress = partial(_progress, runtime, written, total)

@@ -339,15 +339,16 @@ class ReportView(Report):
 
 def list_reports(generation: Generation) -> dict[str, ListedReport]:
     """All reports by community, in the order of levels, the most important first."""
-    tree = tree_of(generation.communities.communities(), generation.communities.reports())
+    stored = generation.communities
+    tree = tree_of(stored.reported(), stored.ratings(), lambda names: stored.reports(of=names))
     parents = {child: name for name, children in tree.below.items() for child in children}
-    ordered = sorted(tree.reports.items(), key=lambda row: (row[1].level, -row[1].rating, row[0]))
+    ordered = sorted(stored.reports(), key=lambda report: (report.level, -report.rating, report.community))
     return {
-        name: ListedReport(
-            **dict(report), members=len(tree.members[name]), parent=parents.get(name),
-            children=tuple(tree.below.get(name, ())),
+        report.community: ListedReport(
+            **dict(report), members=len(tree.members[report.community]), parent=parents.get(report.community),
+            children=tuple(tree.below.get(report.community, ())),
         )
-        for name, report in ordered
+        for report in ordered
     }  # fmt: skip
 
 

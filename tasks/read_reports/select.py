@@ -5,8 +5,8 @@ is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selecti
 model rates reports by their openings, or what lies near to the question in their communities does.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
@@ -25,6 +25,11 @@ PER_REPORT = 30  # its number, and its reason and rating in the answer
 ReportRater = Callable[[Sequence[Report]], Awaitable[list[float]]]
 # How many tokens a report is when it is read.
 Size = Callable[[Report], int]
+# (communities) → their reports, in order.
+Reader = Callable[[Sequence[str]], Sequence[Report]]
+READ_AT_ONCE = 100
+# Of more reports than these no words are looked at where their communities hold least of what is near to the question.
+LOOKED_AT = 2_000
 # Without a model's ratings a report is read or followed from this share of the best root's rating on; the best roots
 # are in any case.
 KEPT_SHARE = 0.25
@@ -52,13 +57,20 @@ def reach_of(policy: Policy) -> Reach:
 
 @dataclass(frozen=True)
 class ReportTree:
-    """Reports by community; `below` leads to the nearest reports under each, `roots` have none above; `members` are
-    the entities of each."""
+    """Where reports stand, by community: `below` leads to the nearest reports under each, `roots` have none above;
+    `ratings` tell how much each counts (0-10), `members` are its entities. `read` gives reports."""
 
-    reports: Mapping[str, Report]
+    ratings: Mapping[str, float]
+    levels: Mapping[str, int]
     below: Mapping[str, tuple[str, ...]]
     roots: tuple[str, ...]
-    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    members: Mapping[str, tuple[str, ...]]
+    read: Reader
+
+    def in_turn(self, names: Sequence[str]) -> Iterator[Report]:
+        """These reports, some at a time, for whoever may not want all."""
+        for start in range(0, len(names), READ_AT_ONCE):
+            yield from self.read(names[start : start + READ_AT_ONCE])
 
 
 @dataclass(frozen=True)
@@ -71,38 +83,41 @@ class SelectedReports:
     pruned: int
 
 
-def tree_of(communities: Sequence[Community], reports: Sequence[Report]) -> ReportTree:
-    """The reports as a tree; a community without a report is passed through to the one above it."""
-    known = {report.community: report for report in reports}
+def tree_of(communities: Sequence[Community], ratings: Mapping[str, float], read: Reader) -> ReportTree:
+    """The reports with these ratings as a tree; a community without one is passed through to the one above it."""
     parents = {community.id: community.parent for community in communities}
     below: dict[str, list[str]] = {}
     roots = []
-    for report in reports:
-        above = parents.get(report.community)
-        while above is not None and above not in known:
+    for name in ratings:
+        above = parents.get(name)
+        while above is not None and above not in ratings:
             above = parents.get(above)
         if above is None:
-            roots.append(report.community)
+            roots.append(name)
         else:
-            below.setdefault(above, []).append(report.community)
-    members = {community.id: community.members for community in communities if community.id in known}
+            below.setdefault(above, []).append(name)
+    reported = [community for community in communities if community.id in ratings]
     return ReportTree(
-        known, {name: tuple(sorted(under)) for name, under in below.items()}, tuple(sorted(roots)), members
+        ratings=ratings,
+        levels={community.id: community.level for community in reported},
+        below={name: tuple(sorted(under)) for name, under in below.items()},
+        roots=tuple(sorted(roots)),
+        members={community.id: community.members for community in reported},
+        read=read,
     )
 
 
 def at_level(tree: ReportTree, level: int) -> SelectedReports:
     """The reports of a level (0 is the root), with those of branches that end above it."""
-    reports: list[Report] = []
+    chosen: list[str] = []
     waiting = list(tree.roots)
     while waiting:
         name = waiting.pop(0)
-        report = tree.reports[name]
-        if report.level >= level or name not in tree.below:
-            reports.append(report)
+        if tree.levels[name] >= level or name not in tree.below:
+            chosen.append(name)
         else:
             waiting += tree.below[name]
-    return SelectedReports(tuple(reports), {}, 0)
+    return SelectedReports(tuple(tree.read(chosen)), {}, 0)
 
 
 async def descend(
@@ -144,15 +159,15 @@ async def descend(
                 read.append(above)
         front = following
     read.sort(key=lambda name: (-ratings[name], -estimates[name], name))
-    chosen = first_fitting((tree.reports[name] for name in read), size, reach.tokens)
-    return SelectedReports(tuple(chosen), ratings, len(tree.reports) - len(ratings))
+    chosen = first_fitting(tree.in_turn(read), size, reach.tokens)
+    return SelectedReports(tuple(chosen), ratings, len(tree.ratings) - len(ratings))
 
 
 def weightiest(tree: ReportTree, estimates: Mapping[str, float], size: Size, reach: Reach) -> SelectedReports:
     """The roots that count most, for a question about everything: none of them is more to the point than another."""
     roots = sorted(tree.roots, key=lambda name: (-estimates[name], name))
-    chosen = first_fitting((tree.reports[name] for name in roots), size, reach.tokens)
-    return SelectedReports(tuple(chosen), {}, len(tree.reports) - len(chosen))
+    chosen = first_fitting(tree.in_turn(roots), size, reach.tokens)
+    return SelectedReports(tuple(chosen), {}, len(tree.ratings) - len(chosen))
 
 
 async def _rated(
@@ -160,7 +175,7 @@ async def _rated(
 ) -> dict[str, float]:
     if rate is None or not names:
         return {name: estimates[name] for name in names}
-    return dict(zip(names, await rate([tree.reports[name] for name in names]), strict=True))
+    return dict(zip(names, await rate(tree.read(names)), strict=True))
 
 
 # --- ratings ---------------------------------------------------------------------------------------------------------
@@ -170,11 +185,14 @@ def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityCh
     """A rating (0-1) of every report, by community, without a model: what lies near to the question in its community,
     and its words; where the question asks about everything, how much it counts in the collection."""
     if not near.topic.asked:
-        return {name: report.rating / 10 for name, report in tree.reports.items()}
+        return {name: rating / 10 for name, rating in tree.ratings.items()}
     held = grounds.held(near.chunks)
-    return {
-        name: rate_offline(Evidence(0, name, report.title, report.summary, prior=held[name]), near.topic)
-        for name, report in tree.reports.items()
+    nearest = sorted(held, key=lambda name: (-held[name], name))[:LOOKED_AT]
+    return dict.fromkeys(tree.ratings, 0.0) | {
+        report.community: rate_offline(
+            Evidence(0, report.community, report.title, report.summary, prior=held[report.community]), near.topic
+        )
+        for report in tree.read(nearest)
     }
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from storage.answer_records import Answer, Mode
+from storage.graph_records import Report
 from tests.copying import copy_of
 from tests.server.client import Server
 
@@ -146,11 +147,15 @@ async def test_a_model_answers_in_each_mode_with_few_calls(mode: Mode, served: R
 async def test_a_model_rates_long_reports_and_reads_the_best(served: Runtime) -> None:
     with open_session(served) as session:
         tree = session.reports.tree
-        told = {
-            name: report.model_copy(update={"summary": f"{report.title} is told of." + " It is told at length." * 100})
-            for name, report in tree.reports.items()
-        }
-        session.reports.tree = replace(tree, reports=told)
+
+        def told(names: Sequence[str]) -> list[Report]:
+            at_length = " It is told at length." * 100
+            return [
+                report.model_copy(update={"summary": f"{report.title} is told of.{at_length}"})
+                for report in tree.read(names)
+            ]
+
+        session.reports.tree = replace(tree, read=told)
         options = AskOptions(mode="global")
         answer, again = [await answer_question(QUESTION, options, session) for _ in range(2)]
     used = answer.usage.by_step

@@ -51,7 +51,12 @@ def tree(parents: Mapping[str, str | None]) -> ReportTree:
         Community(id=name.strip("-"), level=depth(name, parents), parent=above and above.strip("-"), members=())
         for name, above in parents.items()
     ]
-    return tree_of(communities, [report(n, depth(n, parents)) for n in parents if not n.startswith("-")])
+    reports = {name: report(name, depth(name, parents)) for name in parents if not name.startswith("-")}
+    return tree_of(
+        communities,
+        {name: own.rating for name, own in reports.items()},
+        lambda names: [reports[name] for name in names],
+    )
 
 
 def depth(name: str, parents: Mapping[str, str | None]) -> int:
@@ -84,7 +89,7 @@ def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> Report
 
 
 def free_of(grown: ReportTree, scores: Mapping[str, float]) -> dict[str, float]:
-    return {name: scores.get(name, 0.0) for name in grown.reports}
+    return {name: scores.get(name, 0.0) for name in grown.ratings}
 
 
 REACH = Reach(roots=40, below=24, tokens=3_600)
@@ -123,7 +128,7 @@ async def test_a_model_is_asked_about_the_likeliest_alone() -> None:
 
 async def test_no_more_is_read_than_fits() -> None:
     grown = wide(3 * REACH.tokens // 100)
-    estimates = dict.fromkeys(grown.reports, 0.5)
+    estimates = dict.fromkeys(grown.ratings, 0.5)
     for found in (await descend(grown, estimates, small, REACH), weightiest(grown, estimates, small, REACH)):
         assert len(found.reports) == REACH.tokens // 100
     half = REACH.tokens // 2

@@ -13,7 +13,7 @@ from storage.database import Database
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.export import export
 from storage.graph import GraphRows
-from storage.graph_records import Entity, Occurrence
+from storage.graph_records import Community, Entity, Occurrence
 from storage.records import DeadLetter, Document, Part, Triple
 from storage.staging import Staging
 from storage.workspace import Workspace
@@ -184,6 +184,18 @@ def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
     staging.communities.replace_communities(COMMUNITIES, [unwritten, changed], [other.community, changed.community])
     assert staging.communities.unfit_reports(0.2) == [other.community]
     assert staging.communities.unfit_reports(0.1) == [other.community, changed.community]
+
+
+def test_a_level_has_what_is_not_split_above_too(staging: Staging) -> None:
+    parts = [Community(f"com_{name}", 1, "com_1", (name,)) for name in ("ent_1", "ent_2")]
+    alone = Community("com_3", 0, None, ("ent_3",))
+    lower = REPORTS[1].model_copy(update={"community": "com_ent_1"})
+    staging.communities.replace_communities([COMMUNITIES[0], alone, *parts], [lower])
+    assert staging.communities.communities(level=0) == [COMMUNITIES[0], alone]
+    assert staging.communities.communities(level=1) == [alone, *parts]
+    assert staging.communities.communities(level=2) == []
+    assert staging.communities.reported() == [COMMUNITIES[0], parts[0]], "what is above it too"
+    assert staging.communities.ratings() == {"com_ent_1": 1.0}
 
 
 def test_a_transaction_is_undone_whole(staging: Staging) -> None:
