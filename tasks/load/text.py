@@ -73,7 +73,7 @@ def decode(data: bytes) -> str:
     """
     text = data.decode("utf-8-sig", "replace")
     broken = text.count("\ufffd")
-    if broken * 10 > sum(1 for character in text if character > "\x7f") - broken:
+    if broken and broken * 10 > sum(1 for character in text if character > "\x7f") - broken:
         from charset_normalizer import from_bytes
 
         best = from_bytes(data, cp_isolation=_DETECTED, threshold=0.3).best()

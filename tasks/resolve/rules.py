@@ -15,7 +15,7 @@ order and no history counts. In this order:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from prompts.resolve import Decided, Pair, decide
@@ -124,7 +124,7 @@ def _stands_for_several(key: str, partners: Iterable[str]) -> bool:
     return len(key) in _ABBREVIATION and sum(" " in partner and partner.isascii() for partner in partners) > 1
 
 
-def _join_forms(known: NamesRead, joined: UnionFind, many: Collection[str], titled: Collection[str]) -> None:
+def _join_forms(known: NamesRead, joined: UnionFind, many: Collection[str], titled: Set[str]) -> None:
     """Join the names that differ in their writing alone, where their kinds allow it; `many` are names of several."""
     forms: dict[str, dict[str, str]] = defaultdict(dict)
     for key, names in known.written.items():
@@ -135,7 +135,7 @@ def _join_forms(known: NamesRead, joined: UnionFind, many: Collection[str], titl
         first, *others = sorted(reasons, key=lambda key: (bool(reasons[key]), key))
         for key in others:
             # Two documents with a title each are about two things.
-            if not kinds_differ(known.kinds[first], known.kinds[key]) and not {key, first} <= set(titled):
+            if not kinds_differ(known.kinds[first], known.kinds[key]) and not {key, first} <= titled:
                 reason = reasons[key] or reasons[first]
                 joined.join(first, key, f"{_SAME_FORM}: {reason}" if reason else _SAME_FORM)
 
