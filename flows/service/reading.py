@@ -341,11 +341,10 @@ def list_reports(generation: Generation) -> dict[str, ListedReport]:
     """All reports by community, in the order of levels, the most important first."""
     stored = generation.communities
     tree = tree_of(stored.reported(), stored.ratings(), lambda names: stored.reports(of=names))
-    parents = {child: name for name, children in tree.below.items() for child in children}
     ordered = sorted(stored.reports(), key=lambda report: (report.level, -report.rating, report.community))
     return {
         report.community: ListedReport(
-            **dict(report), members=len(tree.members[report.community]), parent=parents.get(report.community),
+            **dict(report), members=len(tree.members[report.community]), parent=tree.above[report.community],
             children=tuple(tree.below.get(report.community, ())),
         )
         for report in ordered

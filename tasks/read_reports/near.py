@@ -64,11 +64,10 @@ class CommunityChunkIndex:
         self._shares = (held @ named).tocsc()
         self._sizes = np.asarray(self._shares.sum(axis=1)).ravel()
 
-    def held(self, near: Mapping[str, float]) -> dict[str, float]:
-        """How much of the near passages each community holds for its size; the best 1."""
-        raw = (self._shares @ self._index.chunk_scores(near)) / np.sqrt(1 + self._sizes)
-        best = raw.max() if raw.size else 0.0
-        return dict(zip(self.communities, (raw / best if best > 0 else raw).tolist(), strict=True))
+    def held(self, near: Mapping[str, float], most: int) -> dict[str, float]:
+        """How much of the near passages the communities that hold most of them hold for their size; the best 1."""
+        raw = scaled((self._shares @ self._index.chunk_scores(near)) / np.sqrt(1 + self._sizes))
+        return {self.communities[row]: float(raw[row]) for row in np.argsort(-raw, kind="stable")[:most]}
 
     def of(self, chunk: str, communities: Collection[str]) -> str | None:
         """Which of these communities names most of a chunk; None where none names anything in it."""

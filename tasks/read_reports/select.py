@@ -5,8 +5,10 @@ is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selecti
 model rates reports by their openings, or what lies near to the question in their communities does.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
@@ -15,6 +17,7 @@ from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
 from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
+from storage.records import by_key
 from tasks.read_reports.near import CommunityChunkIndex, NearPassages
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
@@ -57,13 +60,14 @@ def reach_of(policy: Policy) -> Reach:
 
 @dataclass(frozen=True)
 class ReportTree:
-    """Where reports stand, by community: `below` leads to the nearest reports under each, `roots` have none above;
-    `ratings` tell how much each counts (0-10), `members` are its entities. `read` gives reports."""
+    """Where reports stand, by community: `above` and `below` lead to the nearest reports above and under each, `roots`
+    have none above; `ratings` tell how much each counts (0-10), `members` are its entities. `read` gives reports."""
 
     ratings: Mapping[str, float]
     levels: Mapping[str, int]
-    below: Mapping[str, tuple[str, ...]]
-    roots: tuple[str, ...]
+    above: Mapping[str, str | None]
+    below: Mapping[str, Sequence[str]]
+    roots: Sequence[str]
     members: Mapping[str, tuple[str, ...]]
     read: Reader
 
@@ -86,22 +90,20 @@ class SelectedReports:
 def tree_of(communities: Sequence[Community], ratings: Mapping[str, float], read: Reader) -> ReportTree:
     """The reports with these ratings as a tree; a community without one is passed through to the one above it."""
     parents = {community.id: community.parent for community in communities}
-    below: dict[str, list[str]] = {}
-    roots = []
+    above: dict[str, str | None] = {}
     for name in ratings:
-        above = parents.get(name)
-        while above is not None and above not in ratings:
-            above = parents.get(above)
-        if above is None:
-            roots.append(name)
-        else:
-            below.setdefault(above, []).append(name)
+        parent = parents.get(name)
+        while parent is not None and parent not in ratings:
+            parent = parents.get(parent)
+        above[name] = parent
+    below = by_key((parent, name) for name, parent in sorted(above.items()) if parent is not None)
     reported = [community for community in communities if community.id in ratings]
     return ReportTree(
         ratings=ratings,
         levels={community.id: community.level for community in reported},
-        below={name: tuple(sorted(under)) for name, under in below.items()},
-        roots=tuple(sorted(roots)),
+        above=above,
+        below=below,
+        roots=sorted(name for name, parent in above.items() if parent is None),
         members={community.id: community.members for community in reported},
         read=read,
     )
@@ -125,19 +127,22 @@ async def descend(
 ) -> SelectedReports:
     """From the roots down, level by level: what is not relevant is left with all that is under it.
 
-    `estimates` are ratings without a model, by community: where there are too many reports they choose those that
-    `rate` (a model; None: nobody) is asked about, whose ratings stand. A report gives way to those under it that are
-    at least as relevant; where none is, it is read itself. What is read, best first, is within the reach.
+    `estimates` are ratings without a model, by community (0 where there is none): where there are too many reports they
+    choose those that `rate` (a model; None: nobody) is asked about, whose ratings stand. A report gives way to those
+    under it that are at least as relevant; where none is, it is read itself. What is read, best first, is within the
+    reach.
     """
-    downwards = list(tree.roots)
-    for name in downwards:
-        downwards += tree.below.get(name, ())
-    branch: dict[str, float] = {}
-    for name in reversed(downwards):
-        branch[name] = max([estimates[name], *(branch[under] for under in tree.below.get(name, ()))])
-    roots = sorted(tree.roots, key=lambda name: (-branch[name], name))[: reach.roots]
+    branch: dict[str, float] = defaultdict(float)
+    for name, estimate in estimates.items():
+        above: str | None = name
+        while above is not None and branch[above] < estimate:
+            branch[above] = estimate
+            above = tree.above[above]
+    likely = [name for name, best in branch.items() if best > 0 and tree.above[name] is None]
+    roots = sorted(likely, key=lambda name: (-branch[name], name))[: reach.roots]
+    roots += islice((name for name in tree.roots if not branch[name]), reach.roots - len(roots))
     ratings = await _rated(tree, roots, estimates, rate)
-    best = sorted(roots, key=lambda name: (-ratings[name], -estimates[name], name))
+    best = sorted(roots, key=lambda name: (-ratings[name], -estimates.get(name, 0.0), name))
     if rate is None:
         floor = KEPT_SHARE * max(ratings.values(), default=0.0)
         front = [name for name in roots if ratings[name] >= floor or name in best[:LEAST_ROOTS]]
@@ -158,7 +163,7 @@ async def descend(
             if not relevant:
                 read.append(above)
         front = following
-    read.sort(key=lambda name: (-ratings[name], -estimates[name], name))
+    read.sort(key=lambda name: (-ratings[name], -estimates.get(name, 0.0), name))
     chosen = first_fitting(tree.in_turn(read), size, reach.tokens)
     return SelectedReports(tuple(chosen), ratings, len(tree.ratings) - len(ratings))
 
@@ -174,7 +179,7 @@ async def _rated(
     tree: ReportTree, names: Sequence[str], estimates: Mapping[str, float], rate: ReportRater | None
 ) -> dict[str, float]:
     if rate is None or not names:
-        return {name: estimates[name] for name in names}
+        return {name: estimates.get(name, 0.0) for name in names}
     return dict(zip(names, await rate(tree.read(names)), strict=True))
 
 
@@ -182,17 +187,17 @@ async def _rated(
 
 
 def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityChunkIndex) -> dict[str, float]:
-    """A rating (0-1) of every report, by community, without a model: what lies near to the question in its community,
-    and its words; where the question asks about everything, how much it counts in the collection."""
+    """Ratings (0-1) of reports, by community, without a model: what lies near to the question in the community, and the
+    report's words; where the question asks about everything, how much it counts in the collection. One without a rating
+    has 0."""
     if not near.topic.asked:
         return {name: rating / 10 for name, rating in tree.ratings.items()}
-    held = grounds.held(near.chunks)
-    nearest = sorted(held, key=lambda name: (-held[name], name))[:LOOKED_AT]
-    return dict.fromkeys(tree.ratings, 0.0) | {
+    held = grounds.held(near.chunks, LOOKED_AT)
+    return {
         report.community: rate_offline(
             Evidence(0, report.community, report.title, report.summary, prior=held[report.community]), near.topic
         )
-        for report in tree.read(nearest)
+        for report in tree.read(list(held))
     }
 
 
@@ -203,7 +208,13 @@ async def rate_reports(
     """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary; many in one call."""
     limits = rater.policy.limits
     openings = [
-        Evidence(number, report.community, report.title, opening_of(report, limits), prior=estimates[report.community])
+        Evidence(
+            number,
+            report.community,
+            report.title,
+            opening_of(report, limits),
+            prior=estimates.get(report.community, 0.0),
+        )
         for number, report in enumerate(reports)
     ]
     sizes = [rating_tokens(report, limits) for report in reports]
