@@ -32,7 +32,7 @@ Size = Callable[[Report], int]
 Reader = Callable[[Sequence[str]], Sequence[Report]]
 READ_AT_ONCE = 100
 # Of more reports than these no words are looked at where their communities hold least of what is near to the question.
-LOOKED_AT = 2_000
+LOOKED_AT = 4_000
 # Without a model's ratings a report is read or followed from this share of the best root's rating on; the best roots
 # are in any case.
 KEPT_SHARE = 0.25
