@@ -65,8 +65,9 @@ async def check_server(address: str) -> None:
 
     Any answer but a server's own error shows that one is there; Prefect Cloud asks for a key first.
     """
+    encrypted = address.lower().startswith("https:")  # else nobody asks for the authorities, which take 25 ms to read
     try:
-        async with asyncio.timeout(ANSWERS_WITHIN), httpx.AsyncClient() as client:
+        async with asyncio.timeout(ANSWERS_WITHIN), httpx.AsyncClient(verify=encrypted) as client:
             response = await client.get(f"{address.rstrip('/')}/health")
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
         problem = f"the server cannot be reached ({str(error) or type(error).__name__})"
