@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from tasks.read_reports.points import (
     spread,
 )
 from tasks.read_reports.select import (
+    READ_AT_ONCE,
     Reach,
     ReportRater,
     ReportTree,
@@ -138,6 +140,21 @@ async def test_no_more_is_read_than_fits() -> None:
     ):
         assert len(found.reports) == 2
     assert len(weightiest(grown, estimates, lambda _: 2 * REACH.tokens, REACH).reports) == 1, "one at least"
+
+
+async def test_of_many_reports_few_more_are_loaded_than_are_read() -> None:
+    grown, loaded = wide(8 * READ_AT_ONCE), list[str]()
+
+    def load(names: Sequence[str]) -> Sequence[Report]:
+        loaded.extend(names)
+        return grown.read(names)
+
+    watched = replace(grown, read=load)
+    assert len(weightiest(watched, dict.fromkeys(grown.ratings, 0.5), small, REACH).reports) == REACH.tokens // 100
+    assert len(loaded) == READ_AT_ONCE
+    found = await descend(watched, {"r7": 0.3, "u7": 0.5, "r9": 0.4}, small, REACH)
+    assert [one.community for one in found.reports][:2] == ["u7", "r9"]
+    assert len(loaded) == READ_AT_ONCE + len(found.reports)
 
 
 async def test_a_question_that_fits_no_report_reads_roots_alone() -> None:
