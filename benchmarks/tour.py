@@ -89,7 +89,8 @@ def _resolved(entities: Sequence[str], session: Session) -> Iterator[Stop]:
 
 def _communities(document: str, session: Session) -> Iterator[Stop]:
     rooms = session.generation.communities
-    levels = [rooms.communities(level) for level in range(rooms.levels())]
+    count = max((community.level + 1 for community in rooms.communities()), default=0)
+    levels = [rooms.communities(level) for level in range(count)]
     yield Stop(
         step="detect communities",
         lines=tuple(

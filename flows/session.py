@@ -244,7 +244,7 @@ class ReportReader:
     @cached_property
     def tree(self) -> ReportTree:
         """The reports as a tree; none of them is read yet."""
-        return tree_of(self._stored.reported(), self._stored.ratings(), self.read)
+        return tree_of(self._stored.with_reports(), self._stored.ratings(), self.read)
 
     def read(self, communities: Sequence[str]) -> list[Report]:
         """The reports of these communities, in order; what was read once is kept."""

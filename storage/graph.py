@@ -177,17 +177,13 @@ class CommunityStore(Store):
         """By level and id. Those of a level are a partition of all entities: what is not split above belongs to it."""
         return self._communities(("true", []) if level is None else (_OF_LEVEL, [level] * 3))
 
-    def reported(self) -> list[Community]:
+    def with_reports(self) -> list[Community]:
         """Those that have a report, and those above them."""
         return self._communities((_REPORTED, []))
 
     def around(self, entities: Collection[str]) -> list[Community]:
         """The communities of every level that one of these entities is in, by level and id."""
         return self._communities(("list_has_any(members, ?::VARCHAR[])", [list(entities)]))
-
-    def levels(self) -> int:
-        """How many levels there are."""
-        return self._db.number("SELECT coalesce(max(level) + 1, 0) FROM communities")
 
     def ratings(self) -> dict[str, float]:
         """How much each report counts, 0-10, by its community."""

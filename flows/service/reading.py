@@ -340,7 +340,7 @@ class ReportView(Report):
 def list_reports(generation: Generation) -> dict[str, ListedReport]:
     """All reports by community, in the order of levels, the most important first."""
     stored = generation.communities
-    tree = tree_of(stored.reported(), stored.ratings(), lambda names: stored.reports(of=names))
+    tree = tree_of(stored.with_reports(), stored.ratings(), lambda names: stored.reports(of=names))
     ordered = sorted(stored.reports(), key=lambda report: (report.level, -report.rating, report.community))
     return {
         report.community: ListedReport(

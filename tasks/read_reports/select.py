@@ -32,7 +32,7 @@ Size = Callable[[Report], int]
 Reader = Callable[[Sequence[str]], Sequence[Report]]
 READ_AT_ONCE = 100
 # Of more reports than these no words are looked at where their communities hold least of what is near to the question.
-LOOKED_AT = 4_000
+MOST_RATED = 4_000
 # Without a model's ratings a report is read or followed from this share of the best root's rating on; the best roots
 # are in any case.
 KEPT_SHARE = 0.25
@@ -192,7 +192,7 @@ def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityCh
     has 0."""
     if not near.topic.asked:
         return {name: rating / 10 for name, rating in tree.ratings.items()}
-    held = grounds.held(near.chunks, LOOKED_AT)
+    held = grounds.held(near.chunks, MOST_RATED)
     return {
         report.community: rate_offline(
             Evidence(0, report.community, report.title, report.summary, prior=held[report.community]), near.topic

@@ -194,7 +194,7 @@ def test_a_level_has_what_is_not_split_above_too(staging: Staging) -> None:
     assert staging.communities.communities(level=0) == [COMMUNITIES[0], alone]
     assert staging.communities.communities(level=1) == [alone, *parts]
     assert staging.communities.communities(level=2) == []
-    assert staging.communities.reported() == [COMMUNITIES[0], parts[0]], "what is above it too"
+    assert staging.communities.with_reports() == [COMMUNITIES[0], parts[0]], "what is above it too"
     assert staging.communities.ratings() == {"com_ent_1": 1.0}
 
 
