@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from flows.indexing.concurrency import relaxed_gc
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
@@ -151,8 +152,9 @@ class Session(AbstractContextManager["Session"]):
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
-        _ = self.index, self.graph.traversal
-        self.index.link("a name that nothing bears")
+        with relaxed_gc():
+            _ = self.index, self.graph.traversal
+            self.index.link("a name that nothing bears")
         if any(is_han(chunk.text) for chunk in self.index.chunks):
             tagged("预备")
         self.dense(["warm"])
