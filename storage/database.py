@@ -241,11 +241,10 @@ class Database:
         Damaged where one differs, StorageError where a table is missing.
         """
         schema = files("storage").joinpath("schema.sql").read_text("utf-8")
-        tables = set(self.strings("SELECT table_name FROM duckdb_tables() WHERE NOT internal"))
-        for table in re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE):
-            if table in ADDED_TABLES and table not in tables:
-                continue
-            self.rows(f"SELECT max(hash(COLUMNS(*))) FROM {table}")
+        known, tables = re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE), self.strings("SHOW TABLES")
+        wanted = [table for table in known if table not in ADDED_TABLES or table in tables]
+        # As one statement: each by itself takes a millisecond to plan.
+        self.rows(" UNION ALL ".join(f"SELECT max(hash({table})) FROM {table}" for table in wanted))
 
     def number(self, sql: str, parameters: Sequence[Parameter] = ()) -> int:
         """The first column of the first row, which must hold a whole number."""

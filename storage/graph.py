@@ -94,8 +94,8 @@ class GraphStore(Store):
     def replace_graph(self, rows: GraphRows, entities: Collection[str] | None = None) -> None:
         """The rows in place of these entities and all that touches them (None: of the whole graph), in one transaction;
         communities and reports stay as they are."""
-        relations = None if entities is None else [relation.id for relation in self.relations_at(entities)]
-        claims = None if entities is None else [claim.id for claim in self.claims(entities)]
+        relations = None if entities is None else self._ids("edges", "source, target", entities)
+        claims = None if entities is None else self._ids("claims", "subject, object", entities)
         strengths = [rows.strengths.get(relation.id, relation.weight) for relation in rows.relations]
         with self._db.transaction():
             for table, column, ids, records in (
@@ -111,6 +111,10 @@ class GraphStore(Store):
                     more = {"strength": strengths} if table == "edges" else None
                     names = [name for name in names_of(type(records[0])) if name != "weight"]
                     self._db.insert_records(table, records, names, more)
+
+    def _ids(self, table: str, ends: str, entities: Collection[str]) -> list[str]:
+        condition, parameters = selection(ends, entities)
+        return self._db.strings(f"SELECT id FROM {table} WHERE {condition}", parameters)
 
     def count_degrees(self, entities: Collection[str]) -> None:
         """Degrees of these entities as their relations are now."""
