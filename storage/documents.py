@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal, cast
 
-from storage.database import CHUNKS_IN_ORDER, SparseCounts, Store, names_of, selection, sparse_counts
+from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, names_of, selection, sparse_counts
 from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
 
@@ -90,6 +90,13 @@ _WITH_PLACES = ("mentions", "relation_mentions", "claim_mentions")
 _OF_A_CHUNK = ("postings", "extractions", "mentions", "relation_mentions", "claim_mentions", "windows")
 
 
+def _found_first(where: Selection) -> Selection:
+    """The same condition on documents, by which DuckDB unpacks the texts of those alone that it holds for: of 100,000
+    it would unpack all (50 ms, in place of 8)."""
+    condition, parameters = where
+    return f"rowid IN (SELECT rowid FROM documents WHERE {condition})", parameters
+
+
 class PartSummary(Record):
     """What a sync compares: a part without its text."""
 
@@ -137,7 +144,7 @@ class DocumentStore(Store):
 
     def documents(self, ids: Collection[str] | None = None) -> list[Document]:
         """In the order of their ids. Raises UnknownDocument for an id that is not there."""
-        where, parameters = selection("id", ids)
+        where, parameters = _found_first(selection("id", ids))
         sql = f"SELECT id, title, text, language, metadata, pages FROM documents WHERE {where} ORDER BY id"
         stored = {str(row["id"]): row for row in self._db.mappings(sql, parameters)}
         self._require(ids or (), stored)
@@ -154,8 +161,8 @@ class DocumentStore(Store):
     def texts(self, ids: Collection[str] | None = None) -> list[DocumentText]:
         """The texts alone, without their parts, in the order of the ids. Raises UnknownDocument too."""
         marks = ", ".join("?" * len(ids or ()))  # nothing that DuckDB needs to sort or unnest: each question asks
-        where = "true" if ids is None else f"id IN ({marks or 'NULL'})"
-        rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE {where}", list(ids or ()))
+        where, parameters = _found_first(("true" if ids is None else f"id IN ({marks or 'NULL'})", [*(ids or ())]))
+        rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE {where}", parameters)
         self._require(ids or (), [str(row[0]) for row in rows])
         return [
             DocumentText(id=str(name), text=str(text), pages=tuple(cast("list[int]", pages)))

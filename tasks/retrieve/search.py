@@ -101,8 +101,7 @@ class Walker:
             ties = np.repeat(begins + counts - np.cumsum(counts), counts) + np.arange(counts.sum())
             neighbours = self._ties.indices[ties]
             np.add.at(waiting, neighbours, self._ties.data[ties] * np.repeat(DAMPING * mass / self._out[nodes], counts))
-            reached = np.unique(neighbours)
-            nodes = reached[waiting[reached] > LEAST_PUSHED * self._out[reached]]
+            nodes = np.unique(neighbours[waiting[neighbours] > LEAST_PUSHED * self._out[neighbours]])
         return scores
 
 
