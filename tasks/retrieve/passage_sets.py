@@ -47,9 +47,9 @@ _SHORTEST = 3
 
 
 @lru_cache(maxsize=4_096)
-def _sentences(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Each sentence folded as names are, with its concepts."""
-    return tuple((fold_name(sentence), frozenset(concept_terms(sentence))) for sentence in _END.split(text))
+def _sentences(text: str) -> tuple[tuple[str, str], ...]:
+    """Each sentence, and as names are folded."""
+    return tuple((sentence, fold_name(sentence)) for sentence in _END.split(text))
 
 
 def cues(
@@ -63,9 +63,9 @@ def cues(
     shares = np.zeros(mentions.shape)
     for place, other in pairs:
         weights = [
-            sum(weight for concept, weight in wanted.items() if concept in concepts)
-            for sentence, concepts in _sentences(texts[place])
-            if any(key in sentence for key in keys[other])
+            sum(weight for concept, weight in wanted.items() if concept in concept_terms(sentence))
+            for sentence, folded in _sentences(texts[place])
+            if any(key in folded for key in keys[other])
         ]
         shares[place, other] = max(weights, default=0.0) / total
     return np.maximum(shares, shares.T)
