@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.indexing.concurrency import relaxed_gc
 from flows.modes.auto import answer_in_turn
 from flows.modes.registry import AUTO, SEARCH, RegisteredMode, call_with, find_mode
 from flows.question import AskOptions, ModeResult, Resources, Response, answer_of, part_answer, resources_for, written
@@ -42,10 +41,9 @@ if TYPE_CHECKING:
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
     """Answer from the session's generation. The answer's fields are described at `storage.answer_records.Answer`."""
     started = time.monotonic()
-    with relaxed_gc():
-        resources = await resources_for(question, options, session)  # rewrite
-        answered = answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode)
-        return await answer_of(question, resources, await answered, started)
+    resources = await resources_for(question, options, session)  # rewrite
+    response = await (answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode))
+    return await answer_of(question, resources, response, started)
 
 
 async def respond(resources: Resources, mode: Mode) -> Response:

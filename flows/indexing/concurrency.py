@@ -101,7 +101,6 @@ def relaxed_gc() -> AbstractContextManager[None]:
 
     An index run, and a session that opens, make hundreds of thousands of records that live as long as they do; by
     default the collector walks through all of them again and again, which is an eighth of the processor time of a run
-    and a fifth of that of an opening, and finds nothing. Beside what a session holds a question leaves little, and some
-    would wait for seconds while it is looked for.
+    and a sixth of that of an opening, and finds nothing.
     """
     return _RARE_COLLECTION
