@@ -172,7 +172,7 @@ def telling(tell: Callable[[int, int], None]) -> Any:
     """A callback of a trainer that tells of each step."""
     from transformers import TrainerCallback
 
-    class Telling(TrainerCallback):
+    class Telling(TrainerCallback):  # type: ignore[misc]  # the library is not typed here
         """Tells of each step."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

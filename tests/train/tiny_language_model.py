@@ -25,7 +25,7 @@ def tiny_language_model(folder: Path, texts: Sequence[str], context: int = 1024,
         vocab_size=900, special_tokens=MARKS, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     tokenizer.train_from_iterator(texts, trainer)
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # the library's
+    fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", additional_special_tokens=MARKS[2:],
         model_max_length=context,
     )  # fmt: skip
