@@ -17,6 +17,7 @@ from flows.operations.index_run import index_run
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.engine.bridge import run_anywhere
+from storage.columns import Columns
 from storage.graph_records import Community, Entity, Relation
 from storage.run_records import IndexReport
 from tasks import graph_views
@@ -45,7 +46,9 @@ def undirected(workspace: str | Path | None = None, as_of: int | None = None) ->
     return graph_views.undirected(*_read(workspace, as_of))
 
 
-def _read(workspace: str | Path | None, as_of: int | None) -> tuple[list[Entity], list[Relation], list[Community]]:
+def _read(
+    workspace: str | Path | None, as_of: int | None
+) -> tuple[Columns[Entity], Columns[Relation], list[Community]]:
     runtime = open_runtime(load_settings({"workspace": workspace}))
     with runtime.workspace.read(as_of) as generation:
         graph = generation.graph

@@ -19,7 +19,7 @@ from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import Embedder, text_hash
 from prompts.text.names_zh import tagged
-from prompts.text.words import is_han
+from storage.columns import ById, column_of
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
 from storage.memory import Memory
@@ -75,7 +75,7 @@ class Session(AbstractContextManager["Session"]):
     @cached_property
     def spellings(self) -> Spellings:
         """The names of the graph, for reading texts."""
-        return Spellings(self.index.spellings, [entity.id for entity in self.index.entities], self.index.names)
+        return Spellings(column_of(self.index.entities, "id"), self.index.names)
 
     @cached_property
     def question_features(self) -> QuestionFeatures:
@@ -155,7 +155,7 @@ class Session(AbstractContextManager["Session"]):
         with relaxed_gc():
             _ = self.index, self.graph.traversal
             self.index.link("a name that nothing bears")
-        if any(is_han(chunk.text) for chunk in self.index.chunks):
+        if any(chunk.language == "zh" for chunk in self.index.chunks):
             tagged("预备")
         self.dense(["warm"])
 
@@ -202,13 +202,14 @@ class GraphReader:
     @cached_property
     def facts(self) -> GraphFacts:
         """The relations with the places that state them."""
-        return GraphFacts(self._stored.entities(), self._stored.relations(), self._stored.occurrences("relation"))
+        entities = ById(self._session.index.entities)
+        return GraphFacts(entities, self._stored.relations(), self._stored.occurrences("relation"))
 
     @cached_property
     def traversal(self) -> TraversalGraph:
         """The relations as a graph that plans are run on."""
-        relations, answers = self.facts.relations.values(), self._session.generation.traversal
-        return TraversalGraph(self.facts, Vocabulary(relations), self._session.spellings, answers)
+        answers = self._session.generation.traversal
+        return TraversalGraph(self.facts, Vocabulary(self.facts.predicates), self._session.spellings, answers)
 
     @cached_property
     def triples_alone(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -37,6 +37,7 @@ R = TypeVar("R", bound=Record)
 Row = tuple[object, ...]
 Parameter = str | int | float | None | Collection[str] | Sequence[float]
 Column = Sequence[object] | NDArray[np.generic]
+Arrays = dict[str, NDArray[np.generic]]
 Selection = tuple[str, list[Parameter]]  # a condition for WHERE, and its parameters
 
 _DAMAGED = (
@@ -165,7 +166,7 @@ class Database:
             return
         # A list column cannot be passed as lists: DuckDB guesses its type from a sample, and fails on empty ones.
         picked = [f"from_json({n}, '[\"VARCHAR\"]')" if _holds_lists(values) else n for n, values in columns.items()]
-        arrays = {name: _array(values) for name, values in columns.items()}
+        arrays: Arrays = {name: _array(values) for name, values in columns.items()}
         with self._turn, faults_told(self.path, _DAMAGED):
             try:
                 self._connection.register("incoming", arrays)
@@ -217,10 +218,13 @@ class Database:
         with self._reader() as connection:
             return _named(connection, sql, parameters)
 
-    def tuples(self, fields: Sequence[str], table: str, order: str, where: Selection) -> list[Row]:
-        """The columns of these fields, of the rows of a table."""
+    def columns(
+        self, fields: Sequence[str], table: str, order: str, where: Selection = ("true", [])
+    ) -> dict[str, list[Any]]:
+        """The columns of these fields, of the rows of a table: DuckDB gives them in a third of the time of rows."""
         columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
-        return self.rows(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
+        arrays = self.arrays(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
+        return {field: array.tolist() for field, array in zip(fields, arrays.values(), strict=True)}
 
     def each(self, fields: Sequence[str], table: str, order: str, where: Selection) -> Iterator[Row]:
         """The same one by one, of many that shall not all be held at once; a field may be an expression. Read it to its
@@ -253,10 +257,16 @@ class Database:
             raise StorageError(self.path, f"{sql} gave {value!r}, not a whole number")
         return value
 
-    def arrays(self, sql: str, parameters: Sequence[Parameter] = ()) -> dict[str, NDArray[np.generic]]:
-        """The rows as one array for each column, by its name."""
+    def arrays(
+        self, sql: str, parameters: Sequence[Parameter] = (), tables: Mapping[str, Arrays] | None = None
+    ) -> Arrays:
+        """The rows as one array for each column, by its name; `tables` are further ones that the statement may name."""
         with self._reader() as connection:
-            arrays: dict[str, NDArray[np.generic]] = connection.execute(sql, _bound(parameters)).fetchnumpy()
+            for name, table in (tables or {}).items():
+                connection.register(name, table)
+            arrays: Arrays = connection.execute(sql, _bound(parameters)).fetchnumpy()
+            for name in tables or ():
+                connection.unregister(name)
             return arrays
 
     @contextmanager
@@ -326,19 +336,20 @@ def sparse_counts(database: Database, rows: str, columns: str, pairs: str) -> Sp
     """The counts of `pairs`, a query of (row, column), over the names that the other two give, in order."""
     from scipy import sparse
 
-    row_names, column_names = database.strings(rows), database.strings(columns)
-    shape = (len(row_names), len(column_names))
+    of_row, of_column = (next(iter(database.arrays(sql).values())) for sql in (rows, columns))
+    shape = (len(of_row), len(of_column))
+    # As tables: DuckDB takes twice as long for names that come as parameters.
+    named = {name: {"name": names, "place": np.arange(len(names))} for name, names in (("r", of_row), ("c", of_column))}
     arrays = database.arrays(
         f"""
         SELECT r.place AS r, c.place AS c, n FROM ({pairs}) AS p(row_name, column_name, n)
-        JOIN (SELECT unnest(?::VARCHAR[]) AS name, unnest(range(?)) AS place) AS r ON r.name = row_name
-        JOIN (SELECT unnest(?::VARCHAR[]) AS name, unnest(range(?)) AS place) AS c ON c.name = column_name
+        JOIN r ON r.name = row_name JOIN c ON c.name = column_name
         """,
-        [row_names, shape[0], column_names, shape[1]],
+        tables=named,
     )
     counts = sparse.csr_matrix((arrays["n"], (arrays["r"], arrays["c"])), shape=shape, dtype=np.int32)
     counts.sort_indices()
-    return SparseCounts(row_names, column_names, counts)
+    return SparseCounts(of_row.tolist(), of_column.tolist(), counts)
 
 
 def _named(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter]) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal, cast
 
+from storage.columns import Columns
 from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, names_of, selection, sparse_counts
 from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
@@ -178,7 +179,7 @@ class DocumentStore(Store):
         by_id, first = selection("id", ids)
         by_document, second = selection("document", documents)
         where = f"{by_id} AND {by_document}", first + second
-        return [Chunk(*row) for row in self._db.each(names_of(Chunk), "chunks", "document, ordinal", where)]  # type: ignore[arg-type]
+        return list(Columns(Chunk, self._db.columns(names_of(Chunk), "chunks", "document, ordinal", where)))
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks, without reading their texts."""

@@ -6,10 +6,11 @@ SQL; what is compared travels in as columns, and nothing of a question becomes S
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from storage.columns import Columns
 from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, names_of, selection, sparse_counts
 from storage.errors import NotFound
 from storage.graph_records import (
@@ -45,9 +46,9 @@ class GraphRows:
 class GraphStore(Store):
     """Entities, aliases, relations, their occurrences, and claims."""
 
-    def entities(self, ids: Collection[str] | None = None) -> list[Entity]:
+    def entities(self, ids: Collection[str] | None = None) -> Columns[Entity]:
         """By id; ids that are not there are left out."""
-        return [Entity(*row) for row in self._db.each(names_of(Entity), "entities", "id", selection("id", ids))]  # type: ignore[arg-type]
+        return Columns(Entity, self._db.columns(names_of(Entity), "entities", "id", selection("id", ids)))
 
     def entity_ids(self) -> list[str]:
         """Of all entities, sorted."""
@@ -57,34 +58,34 @@ class GraphStore(Store):
         """By entity and name."""
         return self._db.select(Alias, "aliases", "entity, name, reason", selection("entity", entities))
 
-    def relations(self, ids: Collection[str] | None = None) -> list[Relation]:
+    def relations(self, ids: Collection[str] | None = None) -> Columns[Relation]:
         """By id; ids that are not there are left out."""
         return self._relations(selection("id", ids))
 
-    def relations_at(self, entities: Collection[str] | None) -> list[Relation]:
+    def relations_at(self, entities: Collection[str] | None) -> Columns[Relation]:
         """The relations that start or end at one of these entities (None: all), by id."""
         return self._relations(selection("source, target", entities))
 
-    def _relations(self, where: Selection) -> list[Relation]:
+    def _relations(self, where: Selection) -> Columns[Relation]:
         # Most have no keys, and DuckDB takes its time to make an empty list.
-        names = [name for name in names_of(Relation) if name != "keys"]
-        rows = self._db.each([*names, "CASE WHEN len(keys) > 0 THEN keys END"], "relations", "id", where)
-        return [Relation(*values, tuple(keys or ())) for *values, keys in rows]  # type: ignore[arg-type, call-arg]
+        names = ["CASE WHEN len(keys) > 0 THEN keys END" if name == "keys" else name for name in names_of(Relation)]
+        columns = self._db.columns(names, "relations", "id", where)
+        keys = [() if own is None else tuple(own.tolist()) for own in columns.pop(names[-1])]
+        return Columns(Relation, columns | {"keys": keys})
 
     def edges(self) -> list[WeightedEdge]:
         """Ends and weight of all relations, in the order of their ids."""
-        rows = self._db.rows("SELECT source, target, weight FROM relations ORDER BY id")
-        return [WeightedEdge._make(row) for row in rows]
+        return list(Columns(WeightedEdge, self._db.columns(WeightedEdge._fields, "relations", "id")))
 
     def claims(self, entities: Collection[str] | None = None) -> list[Claim]:
         """By id; those whose subject or object is one of the entities (None: all)."""
         return self._db.select(Claim, "claims", "id", selection("subject, object", entities))
 
-    def occurrences(self, kind: OccurrenceKind, items: Collection[str] | None = None) -> list[Occurrence]:
+    def occurrences(self, kind: OccurrenceKind, items: Collection[str] | None = None) -> Columns[Occurrence]:
         """By item, chunk and start."""
         order = "item, chunk, start_at, end_at"
-        rows = self._db.tuples(Occurrence._fields, f"{kind}_occurrences", order, selection("item", items))
-        return [Occurrence._make(row) for row in rows]
+        where = selection("item", items)
+        return Columns(Occurrence, self._db.columns(Occurrence._fields, f"{kind}_occurrences", order, where))
 
     def entity_chunk_pairs(self) -> SparseCounts:
         """How often each entity (by id) stands in each chunk (by document and ordinal)."""
@@ -222,11 +223,11 @@ class CommunityStore(Store):
 
     def _communities(self, where: Selection) -> list[Community]:
         # As one text: DuckDB makes a Python list of strings ten times slower.
-        columns = ("id", "level", "parent", "array_to_string(members, ' ')")
-        rows = cast(
-            "Iterable[tuple[str, int, str | None, str]]", self._db.each(columns, "communities", "level, id", where)
+        columns = self._db.columns(
+            ("id", "level", "parent", "array_to_string(members, ' ')"), "communities", "level, id", where
         )
-        return [Community(name, level, parent, tuple(members.split(" "))) for name, level, parent, members in rows]
+        ids, levels, parents, members = columns.values()
+        return list(map(Community, ids, levels, parents, (tuple(own.split(" ")) for own in members)))
 
     def replace_communities(
         self, communities: Sequence[Community], reports: Sequence[Report], earlier: Collection[str] | None = None

@@ -56,8 +56,8 @@ class ExtractionStore(Store):
         end; by chunk and place."""
         at_an_end, values = selection("source, target", names)
         where = f"(predicate = ? OR {at_an_end})", [predicate, *values]
-        rows = self._db.tuples(("chunk", "source", "predicate", "target"), "relation_mentions", "chunk, ordinal", where)
-        return cast("list[tuple[str, str, str, str]]", rows)
+        fields = ("chunk", "source", "predicate", "target")
+        return list(zip(*self._db.columns(fields, "relation_mentions", "chunk, ordinal", where).values(), strict=True))
 
     def names(self) -> list[str]:
         """All names that were found, each once, sorted."""

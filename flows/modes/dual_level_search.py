@@ -53,7 +53,7 @@ async def dual_level_search(
 
     def stating(relation: str) -> list[Chunk]:
         """The chunks that state a relation, of the documents that the question may look into."""
-        chunks = [search.chunk(place.chunk) for place in facts.places[relation]]
+        chunks = [search.chunk(place.chunk) for place in facts.places(relation)]
         return [chunk for chunk in chunks if only is None or chunk.document in only]
 
     passage_sources = search.sources(filtered.kept(passages), round(PASSAGE_SHARE * most))

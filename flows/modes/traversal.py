@@ -80,7 +80,7 @@ def graph_of(question: Question, graph: GraphReader) -> TraversalGraph:
         return graph.traversal
     documents = frozenset(question.only)
     facts = graph.facts.stated_in(chunk.id for chunk in graph.index.chunks if chunk.document in documents)
-    return replace(graph.traversal, facts=facts, vocabulary=Vocabulary(facts.relations.values()))
+    return replace(graph.traversal, facts=facts, vocabulary=Vocabulary(facts.predicates))
 
 
 def in_formats(chains: tuple[Chain, ...], stated: Statements, most: int) -> list[Note]:

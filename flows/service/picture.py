@@ -55,7 +55,7 @@ def picture(session: Session, name: str | None = None, most: int = 150, other: s
     """
     facts, start, walk = session.graph.facts, tuple[str, ...](), tuple[tuple[str, str], ...]()
     if name is None:
-        ranked = sorted((facts.entities[node] for node in facts.touching), key=_importance)
+        ranked = sorted((facts.entities[node] for node in facts.connected), key=_importance)
         chosen, cut = ranked[:most], len(ranked) > most
     else:
         start = tuple(entity.id for entity in entities_called(session, name))
@@ -85,7 +85,7 @@ def _importance(entity: Entity) -> tuple[int, int, str]:
 
 def _edges(session: Session, members: Collection[str]) -> list[PictureEdge]:
     facts, weights = session.graph.facts, defaultdict[tuple[str, str], float](float)
-    for relation in {row.id: row for member in members for row in facts.touching.get(member, ())}.values():
+    for relation in {row.id: row for member in members for row in facts.of(member)}.values():
         if relation.source != relation.target and relation.source in members and relation.target in members:
             weights[min(relation.source, relation.target), max(relation.source, relation.target)] += relation.weight
     return [PictureEdge(source=a, target=b, weight=weight) for (a, b), weight in sorted(weights.items())]

@@ -229,7 +229,7 @@ class EntityPage(Record):
 def search_entities(generation: Generation, text: str = "", limit: int = 50) -> EntityPage:
     """The entities one of whose names holds the text, compared as names are; all where it is empty."""
     key = simplified(fold_name(text))
-    entities = generation.graph.entities()
+    entities: Sequence[Entity] = generation.graph.entities()
     if key:
         called = {alias.entity for alias in generation.graph.aliases() if key in simplified(fold_name(alias.name))}
         entities = [row for row in entities if row.id in called or key in simplified(fold_name(row.name))]
@@ -288,14 +288,14 @@ def paths_between(session: Session, first: str, second: str, k: int = 3) -> Path
     facts = session.graph.facts
     sources, targets = ([entity.id for entity in entities_called(session, name)] for name in (first, second))
     chains = shortest_paths(facts, sources, targets, k)
-    stated = [place for chain in chains for relation in chain for place in facts.places[relation.id]]
+    stated = [place for chain in chains for relation in chain for place in facts.places(relation.id)]
     quotes = _Quotes(session.generation, {place.chunk for place in stated})
-    names = {entity.id: entity.name for entity in facts.entities.values()}
 
     def path_step(relation: Relation) -> PathStep:
         return PathStep(
-            **asdict(relation), source_name=names[relation.source], target_name=names[relation.target],
-            statements=tuple(quotes.of(place) for place in facts.places[relation.id]),
+            **asdict(relation), source_name=facts.entities[relation.source].name,
+            target_name=facts.entities[relation.target].name,
+            statements=tuple(quotes.of(place) for place in facts.places(relation.id)),
         )  # fmt: skip
 
     paths = []
@@ -304,7 +304,10 @@ def paths_between(session: Session, first: str, second: str, k: int = 3) -> Path
         for relation in chain:
             walked.append(relation.target if relation.source == walked[-1] else relation.source)
         paths.append(
-            GraphPath(entities=tuple(names[node] for node in walked), steps=tuple(path_step(row) for row in chain))
+            GraphPath(
+                entities=tuple(facts.entities[node].name for node in walked),
+                steps=tuple(path_step(row) for row in chain),
+            )
         )
     return Paths(paths=tuple(paths), generation=session.number)
 

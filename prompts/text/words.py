@@ -55,6 +55,7 @@ STEMMERS = {
 }  # fmt: skip
 
 _PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
+_ARTICLES = ("the ", "a ", "an ")
 
 
 def fold(text: str) -> str:
@@ -83,18 +84,28 @@ def simplified(text: str) -> str:
     return text.translate(_simplified_signs()) if HAN_RUN.search(text) else text
 
 
-@lru_cache(maxsize=300_000)
+def plain_name(name: str) -> str | None:
+    """The name in lower case where it is of Latin letters and single spaces alone, as most are, and begins with no
+    article: that is what `fold_name` makes of it. None where it is not."""
+    if not _PLAIN.fullmatch(name):
+        return None
+    lower = name.lower()
+    return None if lower.startswith(_ARTICLES) else lower
+
+
 def fold_name(name: str) -> str:
     """The form under which names are compared: folded, without brackets, articles, possessive and punctuation."""
-    if _PLAIN.fullmatch(name):  # most names: the same result in a third of the time
-        words = name.lower().split()
-    else:
-        text = fold(re.sub(r"[(（][^()（）]*[)）]", " ", name)) or fold(name)
-        text = _APOSTROPHE_S.sub("", text.replace("_", " "))
-        words = WORD.findall(text.replace("-", " ").replace("·", " "))
+    return plain_name(name) or _folded_name(name)
+
+
+@lru_cache(maxsize=300_000)
+def _folded_name(name: str) -> str:
+    text = fold(re.sub(r"[(（][^()（）]*[)）]", " ", name)) or fold(name)
+    text = _APOSTROPHE_S.sub("", text.replace("_", " "))
+    words = WORD.findall(text.replace("-", " ").replace("·", " "))
     while len(words) > 1 and words[0] in {"the", "a", "an"}:
         words = words[1:]
-    return " ".join(word.replace(".", "").replace("’", "'") for word in words)
+    return " ".join(words).replace(".", "").replace("’", "'")
 
 
 @cache

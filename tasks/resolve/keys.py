@@ -4,18 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from prompts.text.words import fold, fold_name
+from prompts.text.words import fold, fold_name, plain_name
 from storage.provenance import DocumentName
 
 _HONORIFICS = frozenset({"mr", "dr", "prof", "professor", "sir"})
 STRONG_KINDS = frozenset({"person", "organisation", "place"})
 
+_BEFORE_NAMES = tuple(f"{word} " for word in _HONORIFICS)
 _NO_BRACKETS = str.maketrans("()（）", "[][]")
 
 
-@lru_cache(maxsize=1_000_000)
 def name_key(name: str) -> str:
     """The key of a name; a bracketed qualifier counts ("mercury (planet)"), an honorific does not."""
+    plain = plain_name(name)
+    return _name_key(name) if plain is None or plain.startswith(_BEFORE_NAMES) else plain
+
+
+@lru_cache(maxsize=1_000_000)
+def _name_key(name: str) -> str:
     # A name without a letter or a figure is what is drawn, and its brackets qualify nothing.
     bare = fold_name(name) or fold(name).strip().translate(_NO_BRACKETS)
     words = bare.split()

@@ -85,14 +85,14 @@ class DualLevelIndex:
     ) -> None:
         """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation, of unit length."""
         self._index, self.facts = index, facts
-        self.relations = [relation for relation in facts.relations.values() if facts.places[relation.id]]
+        self.relations = [relation for relation in facts.relations.values() if facts.places(relation.id)]
         place_of = {entity.id: place for place, entity in enumerate(index.entities)}
         self.entities = index.entities
         ends = [(place_of[relation.source], place_of[relation.target]) for relation in self.relations]
         self._ends = np.array(ends, np.int64).reshape(-1, 2)
         heaviest = sorted(range(len(ends)), key=lambda row: (-self.relations[row].weight, self.relations[row].id))
         self._touching = by_key((end, row) for row in heaviest for end in set(ends[row]))
-        stated = [[index.position[place.chunk] for place in facts.places[relation.id]] for relation in self.relations]
+        stated = [[index.position[place.chunk] for place in facts.places(relation.id)] for relation in self.relations]
         self._stated = np.array([places[0] for places in stated], np.int64)  # the chunk that states it first
         self._stating = _incidence([sorted(set(places)) for places in stated], len(index.chunks))
         self._themes = by_key(
@@ -268,7 +268,7 @@ def stating_sources(
     all_sources, numbers = list(sources), dict[str, int]()
     for relation in relations:
         chunks = {chunk.id: chunk for chunk in stating(relation.id)}
-        place = next((place for place in facts.places[relation.id] if place.chunk in chunks), None)
+        place = next((place for place in facts.places(relation.id) if place.chunk in chunks), None)
         if place is None:
             continue
         chunk = chunks[place.chunk]

@@ -1,13 +1,15 @@
 """Facts: which relations touch an entity, which ways lead on from it, and where each relation is stated."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from math import log1p
 
+import numpy as np
 import scipy  # its parts are loaded at their first use
 
+from storage.columns import ById, column_of, with_column
 from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import by_key
 
@@ -18,9 +20,9 @@ class WeightedEdges:
     A step costs 1 and the mean of log(1 + degree) of its ends.
     """
 
-    def __init__(self, entities: Mapping[str, Entity], relations: Iterable[Relation]) -> None:
-        ends = ((relation.source, relation.target) for relation in relations if relation.source != relation.target)
-        pairs = sorted({(min(pair), max(pair)) for pair in ends})
+    def __init__(self, entities: Mapping[str, Entity], ends: Iterable[tuple[str, str]]) -> None:
+        """`ends` are source and target of each relation."""
+        pairs = sorted({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
         self.nodes = sorted({end for pair in pairs for end in pair})
         self.place = {node: index for index, node in enumerate(self.nodes)}
         penalty = {node: log1p(entities[node].degree) / 2 for node in self.nodes}
@@ -46,54 +48,108 @@ class WeightedEdges:
         return chains
 
 
+class _Groups:
+    """Where each name stands in a list of names."""
+
+    def __init__(self, names: Iterable[str], count: int, place: Mapping[str, int]) -> None:
+        """`count` names, each of which has a `place` of its own."""
+        self._place = place
+        numbers = np.fromiter(map(place.__getitem__, names), np.int32, count)
+        self._order = np.argsort(numbers, kind="stable")
+        self._begins = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=len(place)))])
+
+    def of(self, name: str) -> list[int]:
+        """Where a name stands, in order."""
+        number = self._place[name]
+        places: list[int] = self._order[self._begins[number] : self._begins[number + 1]].tolist()
+        return places
+
+
 class GraphFacts:
-    """The relations of a generation, for looking up and walking; immutable once made."""
+    """The relations of a generation, for looking up and walking; safe to share between threads.
 
-    def __init__(self, entities: Sequence[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]) -> None:
-        self.entities = {entity.id: entity for entity in entities}
-        self.relations = {relation.id: relation for relation in relations}
-        self.places = defaultdict(list, by_key((place.item, place) for place in places))
-        self.touching = by_key((end, relation) for relation in relations for end in (relation.source, relation.target))
+    What touches an entity is made when it is first asked for, and kept.
+    """
 
-    def of(self, entity: str) -> list[Relation]:
+    def __init__(self, entities: ById[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]) -> None:
+        self.entities, self.relations = entities, ById(relations)
+        self._places = places
+        self._predicates = column_of(relations, "predicate")
+        self._sources, self._targets = column_of(relations, "source"), column_of(relations, "target")
+        ends = chain.from_iterable(zip(self._sources, self._targets, strict=True))
+        self._touching = _Groups(ends, 2 * len(relations), entities.place)
+        self._stating = _Groups(column_of(places, "item"), len(places), self.relations.place)
+        self._of: dict[str, list[Relation]] = {}
+        self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] = {}
+
+    @property
+    def connected(self) -> Collection[str]:
+        """The entities that some relation touches."""
+        return list(dict.fromkeys(chain(self._sources, self._targets)))
+
+    @property
+    def predicates(self) -> Sequence[str]:
+        """That of each relation."""
+        return self._predicates
+
+    def of(self, entity: str) -> Sequence[Relation]:
         """The relations into and out of an entity, heaviest first."""
-        return sorted(self.touching.get(entity, ()), key=lambda relation: (-relation.weight, relation.id))
+        if entity not in self._of:
+            touching = [self.relations.records[end // 2] for end in self._touching.of(entity)]
+            self._of[entity] = sorted(touching, key=lambda relation: (-relation.weight, relation.id))
+        return self._of[entity]
+
+    def places(self, relation: str) -> list[Occurrence]:
+        """Where a relation is stated, the first place first."""
+        return [self._places[place] for place in self._stating.of(relation)]
 
     @cached_property
     def ways(self) -> WeightedEdges:
         """All relations as weighted edges."""
-        return WeightedEdges(self.entities, self.relations.values())
+        return WeightedEdges(self.entities, zip(self._sources, self._targets, strict=True))
+
+    def ways_along(self, predicates: Collection[str]) -> WeightedEdges:
+        """The relations of these predicates alone as weighted edges."""
+        ends = zip(self._predicates, self._sources, self._targets, strict=True)
+        return WeightedEdges(self.entities, [(source, target) for name, source, target in ends if name in predicates])
+
+    def starting(self, predicate: str, inverse: bool = False) -> Iterator[str]:
+        """Where the relations of one predicate start (`inverse`: end), each entity once."""
+        stated = zip(self._predicates, self._targets if inverse else self._sources, strict=True)
+        return iter(dict.fromkeys(end for name, end in stated if name == predicate))
+
+    @cached_property
+    def _by_chunk(self) -> Mapping[str, list[int]]:
+        return by_key((chunk, place) for place, chunk in enumerate(column_of(self._places, "chunk")))
 
     def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
         """Only the relations that some chunks state, with those places alone; no entity tells what others say of it."""
-        chunk_ids = set(chunks)
-        places = [place for stated in self.places.values() for place in stated if place.chunk in chunk_ids]
+        stating = sorted(place for chunk in set(chunks) for place in self._by_chunk.get(chunk, ()))
+        places = [self._places[place] for place in stating]
         relations = [self.relations[item] for item in dict.fromkeys(place.item for place in places)]
-        bare = {
-            end: replace(self.entities[end], description="")
-            for relation in relations
-            for end in (relation.source, relation.target)
-        }
-        return GraphFacts(list((self.entities | bare).values()), relations, places)
+        undescribed = with_column(self.entities.records, "description", "")
+        return GraphFacts(ById(undescribed, self.entities.place), relations, places)
 
     def along(self, entity: str, predicate: str, inverse: bool = False) -> list[Relation]:
         """The relations of one predicate out of an entity (`inverse`: into it), heaviest first."""
-        return self._by_way.get(entity, {}).get((predicate, inverse), [])
+        return self._ways_from(entity).get((predicate, inverse), [])
 
     def is_a(self, entity: str, kind: str) -> bool:
         """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`, `gender`)."""
-        targets = (relation.target for relation in self.touching.get(entity, ()) if relation.source == entity)
+        targets = (relation.target for relation in self.of(entity) if relation.source == entity)
         return self.entities[entity].kind == kind or any(self.entities[end].name == kind for end in targets)
 
     def leaving(self, entities: Iterable[str]) -> list[tuple[str, bool]]:
         """The ways that lead on from some entities: (predicate, whether against its direction), in order."""
-        ways = self._by_way
-        return sorted({way for entity in entities for way in ways.get(entity, {})})
+        return sorted({way for entity in entities for way in self._ways_from(entity)})
 
-    @cached_property
-    def _by_way(self) -> dict[str, dict[tuple[str, bool], list[Relation]]]:
-        ways: dict[str, dict[tuple[str, bool], list[Relation]]] = defaultdict(lambda: defaultdict(list))
-        for relation in sorted(self.relations.values(), key=lambda relation: (-relation.weight, relation.id)):
-            ways[relation.source][relation.predicate, False].append(relation)
-            ways[relation.target][relation.predicate, True].append(relation)
-        return ways
+    def _ways_from(self, entity: str) -> Mapping[tuple[str, bool], list[Relation]]:
+        if entity not in self._ways:
+            ways = defaultdict[tuple[str, bool], list[Relation]](list)
+            for relation in self.of(entity):
+                if relation.source == entity:
+                    ways[relation.predicate, False].append(relation)
+                if relation.target == entity:
+                    ways[relation.predicate, True].append(relation)
+            self._ways[entity] = dict(ways)
+        return self._ways[entity]

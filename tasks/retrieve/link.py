@@ -7,8 +7,9 @@ with capitals: what general English writes small is no name by itself.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from rapidfuzz import fuzz, process
@@ -192,30 +193,31 @@ class Link(Record):
 class Names:
     """Every name of every entity, for looking up stretches of a question; immutable."""
 
-    def __init__(self, names: Iterable[tuple[str, int]]) -> None:
-        """`names` are (name, entity index), the main name of each entity before its others; a name may stand for
-        several entities."""
-        self.by_key: dict[str, list[int]] = defaultdict(list)
-        self._spelt: dict[str, list[str]] = defaultdict(list)
-        main: dict[int, str] = {}
-        for name, entity in names:
-            main.setdefault(entity, fold_name(name))
-            for key in {fold_name(name), name_key(name)}:
-                if key and entity not in self.by_key[key]:
+    def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
+        """`names` are those of each entity, its main one first; a name may stand for several entities."""
+        self.names = names
+        self.by_key: dict[str, list[int]] = {}
+        main = ((own[0], entity) for entity, own in enumerate(names))
+        others = ((name, entity) for entity, own in enumerate(names) if len(own) > 1 for name in own[1:])
+        for name, entity in chain(main, others):
+            for key in _keys(name):
+                if key not in self.by_key:
+                    self.by_key[key] = [entity]
+                elif entity not in self.by_key[key]:
                     self.by_key[key].append(entity)
-                    self._spelt[key].append(name)
-        self.by_key = dict(self.by_key)
-        self.keys = sorted(self.by_key)
-        self._main = main
         self._last_linked = lru_cache(_LAST_LINKED)(self._link)
 
     @cached_property
     def _near(self) -> NearNames:
-        return NearNames(self.keys)
+        return NearNames(sorted(self.by_key))
 
     @cached_property
     def _han(self) -> HanNames:
-        return HanNames(self.keys)
+        return HanNames(sorted(self.by_key))
+
+    def called(self, name: str) -> list[int]:
+        """The entities with exactly this name."""
+        return sorted(entity for entity in self.by_key.get(name_key(name), ()) if name in self.names[entity])
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names, in the order of the question; longest stretch first, no overlaps.
@@ -278,7 +280,8 @@ class Names:
         qualifier = _QUALIFIED.match(question, stretch[-1].end)
         if qualifier is not None and name_key(f"{key} {qualifier[1]}") in self.by_key:
             return True
-        capitals = any(name != name.lower() for name in self._spelt[key])
+        spelt = (next(name for name in self.names[entity] if key in _keys(name)) for entity in self.by_key[key])
+        capitals = any(name != name.lower() for name in spelt)
         telling = sum(word.tells for word in stretch)
         lone = telling == 0 or (cased and telling < 2 and not first.capital)
         is_name = not lone and (telling > 1 or (capitals and not usually_lower(key)))
@@ -292,7 +295,7 @@ class Names:
         if qualifier is not None:
             entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
         text, reach = question[start:end], _reach(question, end)
-        weights = [1.0 if key.startswith(self._main[entity]) else OTHER_NAME for entity in entities]
+        weights = [1.0 if key.startswith(fold_name(self.names[entity][0])) else OTHER_NAME for entity in entities]
         return [
             Link(text=text, entity=entity, score=round(score * weight, 4), start=start, end=reach)
             for entity, weight in zip(entities, weights, strict=True)
@@ -338,6 +341,15 @@ class Names:
         bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
         spans = name_spans_zh(bare) if is_han(bare) else name_spans(bare, [(0, len(bare))])
         return [(span.start, span.end) for span in spans if span.text.lower() not in IMPERATIVES]
+
+
+def _keys(name: str) -> Collection[str]:
+    """The keys under which a name is known."""
+    key = name_key(name)
+    if key == name.lower() and not key.endswith(")"):
+        return (key,)
+    folded = fold_name(name)
+    return (key,) if folded in ("", key) else (folded, key)
 
 
 def _reach(question: str, end: int) -> int:

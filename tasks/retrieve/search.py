@@ -18,6 +18,7 @@ import scipy  # its parts are loaded at their first use
 from prompts.engine.rerankers import Reranker
 from prompts.text.words import fold_name, is_han
 from storage.answer_records import Passage, Reranking
+from storage.columns import column_of
 from storage.database import SparseCounts
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk, by_key
@@ -126,25 +127,23 @@ class SearchIndex:
         entities: Sequence[Entity],
         aliases: Sequence[Alias],
     ) -> None:
-        """`postings` are chunks × terms, `pairs` entities × chunks; their order is that of all indexes here."""
+        """`postings` are chunks × terms, `pairs` entities × chunks, the entities in this order; their order is that of
+        all indexes here."""
         by_id = {chunk.id: chunk for chunk in chunks}
         self.chunks = [by_id[name] for name in postings.rows]
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
-        where = {name: index for index, name in enumerate(pairs.rows)}
-        self.entities = sorted(entities, key=lambda entity: where[entity.id])
+        self.entities = entities
         self.entity_counts = pairs.counts  # entities × chunks: how often an entity stands in a chunk
         # A language of few chunks is more often one wrongly told than one that is asked in.
         spoken = Counter(chunk.language for chunk in self.chunks)
         languages = [code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)]
         self.lexicon = Lexicon(postings.counts, postings.columns, languages)
         self.parts = SearchParts()
-        self.names = Names(
-            [(entity.name, index) for index, entity in enumerate(self.entities)]
-            + [(alias.name, where[alias.entity]) for alias in aliases]
-        )
-        self.spellings: list[tuple[str, ...]] = [(entity.name,) for entity in self.entities]
+        self.spellings: list[tuple[str, ...]] = [(name,) for name in column_of(entities, "name")]
+        where = {name: index for index, name in enumerate(pairs.rows)} if aliases else {}
         for alias in aliases:
             self.spellings[where[alias.entity]] += (alias.name,)
+        self.names = Names(self.spellings)
         self.documents = by_key((chunk.document, index) for index, chunk in enumerate(self.chunks))
         self._tie()
 

@@ -43,7 +43,7 @@ class Statements:
         return self.known[relation.id]
 
     def _read(self, relation: Relation) -> Evidence:
-        where = self.facts.places[relation.id][0]
+        where = self.facts.places(relation.id)[0]
         chunk = self.chunk(where.chunk)
         text = chunk.text[where.start - chunk.start : where.end - chunk.start]
         source, target = (self.facts.entities[end].name for end in (relation.source, relation.target))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from prompts.text.words import STOPWORDS, WORD, fold_name
 from storage.records import by_key
@@ -34,11 +35,11 @@ class Spellings:
     An imported graph may call things by words in lower case, which the linker takes for ordinary ones.
     """
 
-    def __init__(self, spellings: Sequence[tuple[str, ...]], ids: Sequence[str], linker: Names) -> None:
-        """`spellings[i]` are the names of the entity `ids[i]`, which is the linker's entity number i."""
+    def __init__(self, ids: Sequence[str], linker: Names) -> None:
+        """`ids[i]` is the linker's entity number i."""
         self._ids = ids
         self._linker = linker
-        self._exact = by_key((name, entity) for names, entity in zip(spellings, ids, strict=True) for name in names)
+        self._names = frozenset(chain.from_iterable(linker.names))
 
     def named(self, question: str) -> list[NamedEntity]:
         """What a question names, in its order; longest stretches first, no overlaps."""
@@ -57,11 +58,8 @@ class Spellings:
 
     def resolve(self, name: str) -> tuple[str, ...]:
         """The entities that a name by itself means: as written, else folded; nothing where there is none."""
-        exact = self._exact.get(name)
-        if exact:
-            return tuple(exact)
-        folded = self._linker.by_key.get(fold_name(name), [])
-        return tuple(self._ids[entity] for entity in folded)
+        exact = self._linker.called(name)
+        return tuple(self._ids[entity] for entity in exact or self._linker.by_key.get(fold_name(name), []))
 
     def unlinked(self, question: str, named: Sequence[NamedEntity]) -> list[str]:
         """What looks like a name and is none of the graph's."""
@@ -79,14 +77,14 @@ class Spellings:
             start, end = stretch[0][0], stretch[-1][1]
             text = question[start:end]
             doubtful = text.isalpha() and text.islower()
-            names.append(NamedEntity(text, start, end, tuple(self._exact[text]), doubtful))
+            names.append(NamedEntity(text, start, end, self.resolve(text), doubtful))
         return names
 
     def _is(self, question: str, start: int, end: int) -> bool:
         if question[start - 1 : start] in _JOINED or question[end : end + 1] in _JOINED:
             return False  # a part of a longer name
         text = question[start:end]
-        return text in self._exact and len(text) >= SHORTEST and text.lower() not in STOPWORDS
+        return text in self._names and len(text) >= SHORTEST and text.lower() not in STOPWORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ exist), and found by the words of a question: the paths around a thing are ranke
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain as joined
+from functools import cached_property
 from itertools import islice
 
 from rapidfuzz import fuzz, process
@@ -160,15 +160,22 @@ _WELL_WORDED = 0.5
 class Vocabulary:
     """The relations of a graph by how often they are stated, and which of them another word means; immutable."""
 
-    def __init__(self, relations: Iterable[Relation]) -> None:
-        self.counts = Counter(relation.predicate for relation in relations)
-        self._folded = {_folded(name): name for name in sorted(self.counts, key=lambda name: (self.counts[name], name))}
+    def __init__(self, predicates: Iterable[str]) -> None:
+        """`predicates` holds that of each relation."""
+        self.counts = Counter(predicates)
         self._worded: dict[str, str | None] = {}
-        self._by_handle: dict[str, set[str]] = defaultdict(set)
+
+    @cached_property
+    def _folded(self) -> Mapping[str, str]:
+        return {_folded(name): name for name in sorted(self.counts, key=lambda name: (self.counts[name], name))}
+
+    @cached_property
+    def _by_handle(self) -> Mapping[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
         for name in self.counts:
-            for word in joined.from_iterable(relation_words(name)):
-                for handle in handles(word):
-                    self._by_handle[handle].add(name)
+            for handle in {handle for words in relation_words(name) for word in words for handle in handles(word)}:
+                found[handle].add(name)
+        return found
 
     def known(self, relation: str) -> str | None:
         """The relation as the graph writes it ("Place of Birth" is `place_of_birth`), or None."""

@@ -11,7 +11,7 @@ from typing import Literal
 from prompts.traverse import Hop, Operator, PlanStep, TraversalPlan
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
-from tasks.retrieve.facts import GraphFacts, WeightedEdges
+from tasks.retrieve.facts import GraphFacts
 from tasks.step import step
 from tasks.traverse.entity_names import Spellings
 from tasks.traverse.meta_paths import Chain, Vocabulary, chains_along
@@ -150,9 +150,7 @@ def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
 def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph) -> Operand:
     """`everything` is what the step's first hop leads on from."""
     if name == EVERYTHING and hops:
-        stated = (relation for relation in graph.facts.relations.values() if relation.predicate == hops[0].relation)
-        ends = dict.fromkeys(relation.target if hops[0].inverse else relation.source for relation in stated)
-        return Operand(name, tuple(ends))
+        return Operand(name, tuple(graph.facts.starting(hops[0].relation, hops[0].inverse)))
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
         if not 1 <= int(reference[1]) < number:
@@ -318,11 +316,7 @@ def shortest_paths(
 
     A step through a hub costs more, so that what everything touches comes last.
     """
-    ways = facts.ways
-    if relations is not None:
-        ways = WeightedEdges(
-            facts.entities, (relation for relation in facts.relations.values() if relation.predicate in relations)
-        )
+    ways = facts.ways if relations is None else facts.ways_along(relations)
     chains = sorted(chain for source in sources for target in targets for chain in ways.cheapest(source, target, k))
     unique = dict.fromkeys(tuple(nodes) for _, nodes in chains)
     return [tuple(_heaviest(facts, *pair, relations) for pair in pairwise(nodes)) for nodes in islice(unique, k)]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from storage.columns import ById
 from storage.database import SparseCounts
 from storage.graph_records import Alias, Entity, Occurrence, Relation
 from storage.records import Chunk
@@ -67,5 +68,5 @@ def graph(vectors: Mapping[str, NDArray[np.float32]] | None = None) -> tuple[Sea
         Occurrence(item=f"rel_{n}", chunk=f"chk_{document}", start=0, end=TEXTS[document][1].index(".") + 1)
         for n, (*_, document, _) in enumerate(STATED)
     ]
-    facts = GraphFacts(entities, relations, places)
+    facts = GraphFacts(ById(entities), relations, places)
     return index, facts, DualLevelIndex(index, facts, vectors)

@@ -17,6 +17,7 @@ from prompts.offline.traverse import SURE, classify_offline
 from prompts.text.words import stem
 from prompts.traverse import MAX_STEPS, Hop, PlanStep, TraversalPlan
 from storage.answer_records import QuestionType
+from storage.columns import ById
 from storage.database import Database
 from storage.graph import TraversalReader
 from storage.graph_records import Entity, Occurrence, Relation
@@ -345,7 +346,8 @@ def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:
     ]
     names = sorted({end for s, _, o in triples for end in (s, o)})
     degree = {name: sum(name in (s, o) for s, _, o in triples) for name in names}
-    return GraphFacts([Entity(id=n, name=n, kind="thing", degree=degree[n]) for n in names], relations, places), chunk
+    entities = [Entity(id=n, name=n, kind="thing", degree=degree[n]) for n in names]
+    return GraphFacts(ById(entities), relations, places), chunk
 
 
 def nodes(path: Sequence[Relation], start: str) -> list[str]:
