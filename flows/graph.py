@@ -8,6 +8,7 @@ index_graph(networkx.les_miserables_graph(), "kb")
 ```
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import networkx as nx
@@ -17,7 +18,6 @@ from flows.operations.index_run import index_run
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.engine.bridge import run_anywhere
-from storage.columns import Columns
 from storage.graph_records import Community, Entity, Relation
 from storage.run_records import IndexReport
 from tasks import graph_views
@@ -48,7 +48,7 @@ def undirected(workspace: str | Path | None = None, as_of: int | None = None) ->
 
 def _read(
     workspace: str | Path | None, as_of: int | None
-) -> tuple[Columns[Entity], Columns[Relation], list[Community]]:
+) -> tuple[Sequence[Entity], Sequence[Relation], Sequence[Community]]:
     runtime = open_runtime(load_settings({"workspace": workspace}))
     with runtime.workspace.read(as_of) as generation:
         graph = generation.graph
