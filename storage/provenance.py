@@ -5,8 +5,8 @@ Resolutions and descriptions are kept so that the next run knows what a change a
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from pydantic import JsonValue
 
@@ -46,10 +46,15 @@ class ExtractionStore(Store):
             grouped[str(values[0])].append(kind._make(values))
         return grouped
 
-    def mentioned(self) -> Iterator[tuple[str, str, str]]:
-        """(chunk, name, kind) of every mention, by chunk and place; read it to its end."""
-        rows = self._db.each(("chunk", "name", "kind"), "mentions", "chunk, ordinal", selection("chunk", None))
-        return cast("Iterator[tuple[str, str, str]]", rows)
+    def names(self) -> Iterable[tuple[str, str, int]]:
+        """(name, kind, how often it is mentioned as that), by name and kind."""
+        counted = "(SELECT name, kind, count(*) AS mentions FROM mentions GROUP BY ALL)"
+        return zip(*self._db.columns(("name", "kind", "mentions"), counted, "name, kind").values(), strict=True)
+
+    def naming(self) -> Iterable[tuple[str, str]]:
+        """(chunk, name), each once, by chunk and name."""
+        distinct = "(SELECT DISTINCT chunk, name FROM mentions)"
+        return zip(*self._db.columns(("chunk", "name"), distinct, "chunk, name").values(), strict=True)
 
     def related(self, predicate: str, names: Collection[str]) -> list[tuple[str, str, str, str]]:
         """(chunk, source, predicate, target) of the statements with this predicate, or with one of these names at an
@@ -58,10 +63,6 @@ class ExtractionStore(Store):
         where = f"(predicate = ? OR {at_an_end})", [predicate, *values]
         fields = ("chunk", "source", "predicate", "target")
         return list(zip(*self._db.columns(fields, "relation_mentions", "chunk, ordinal", where).values(), strict=True))
-
-    def names(self) -> list[str]:
-        """All names that were found, each once, sorted."""
-        return self._db.strings("SELECT DISTINCT name FROM mentions ORDER BY name")
 
     def inputs(self) -> dict[str, str]:
         """For every extracted chunk, the hash of what its extraction was made from."""
@@ -167,8 +168,9 @@ class ResolutionStore(Store):
 
     def places(self) -> dict[DocumentName, ResolvedTo]:
         """Where each name went; empty for a generation that was never resolved."""
-        rows = self._db.rows("SELECT document, name_key, thing, why FROM resolutions")
-        return {(str(document), str(key)): (str(thing), str(why)) for document, key, thing, why in rows}
+        fields = ("document", "name_key", "thing", "why")
+        documents, keys, things, reasons = self._db.columns(fields, "resolutions", "rowid").values()
+        return dict(zip(zip(documents, keys, strict=True), zip(things, reasons, strict=True), strict=True))
 
     def decisions(self) -> dict[str, PairDecision]:
         """A model's decisions, by the hash of the pair."""

@@ -1,6 +1,7 @@
 """Graphs of extractions that are held in memory: what tests and benchmarks of resolution look at."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,8 +20,12 @@ class HeldExtractions:
 
     held: Sequence[Extraction]
 
-    def mentioned(self) -> Iterable[tuple[str, str, str]]:
-        return [(own.chunk, mention.name, mention.kind) for own in self.held for mention in own.mentions]
+    def names(self) -> Iterable[tuple[str, str, int]]:
+        counted = Counter((mention.name, mention.kind) for own in self.held for mention in own.mentions)
+        return [(name, kind, count) for (name, kind), count in sorted(counted.items())]
+
+    def naming(self) -> Iterable[tuple[str, str]]:
+        return sorted({(own.chunk, mention.name) for own in self.held for mention in own.mentions})
 
     def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
         return [

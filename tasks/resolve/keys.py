@@ -41,6 +41,8 @@ def qualifier_of(name: str) -> str:
 
 def main_kind(counts: Mapping[str, int]) -> str:
     """The most frequent specific kind; "thing" only where nothing else was seen."""
+    if len(counts) == 1:
+        return next(iter(counts))
     named = [(count, kind) for kind, count in counts.items() if kind != "thing"]
     return max(named)[1] if named else "thing"
 

@@ -1,20 +1,24 @@
 """The mentions as the rules of resolution need them: read once, in an order that is always the same."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from prompts.extract import ALIAS_PREDICATE
 from storage.graph_records import Extraction
+from storage.records import by_key
 from tasks.resolve.keys import main_kind, name_key
 
 
 class Extractions(Protocol):
     """All extractions of a generation, of which no more is read than is needed: its `ExtractionStore`."""
 
-    def mentioned(self) -> Iterable[tuple[str, str, str]]:
-        """(chunk, name, kind) of every mention."""
+    def names(self) -> Iterable[tuple[str, str, int]]:
+        """(name, kind, how often it is mentioned as that), by name."""
+
+    def naming(self) -> Iterable[tuple[str, str]]:
+        """(chunk, name), each once."""
 
     def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
         """(chunk, source, predicate, target) of the statements with this predicate, or one of these names at an end."""
@@ -44,21 +48,27 @@ class NamesRead:
 
 def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
     """`documents` maps chunks to documents, `titles` documents to titles."""
-    keys: dict[str, set[str]] = defaultdict(set)
-    where: dict[str, set[str]] = defaultdict(set)
-    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    key_of: dict[str, str] = {}
+    kinds: dict[str, dict[str, int]] = {}
+    written: dict[str, list[str]] = {}
+    for name, kind, count in extractions.names():
+        key = key_of.get(name)
+        if key is None:
+            key = key_of[name] = name_key(name)
+            written.setdefault(key, []).append(name)
+        counted = kinds.setdefault(key, {})
+        counted[kind] = counted.get(kind, 0) + count
+    named_in: dict[str, set[str]] = defaultdict(set)
+    for chunk, name in extractions.naming():
+        named_in[documents[chunk]].add(key_of[name])
+    keys = {document: sorted(named_in[document]) for document in sorted(named_in)}
+    where = by_key((key, document) for document, own in keys.items() for key in own)
     qualified: dict[str, set[str]] = defaultdict(set)
-    written: dict[str, set[str]] = defaultdict(set)
-    stated: set[tuple[str, str, str]] = set()
-    ties: dict[str, set[str]] = defaultdict(set)
-    for chunk, name, kind in extractions.mentioned():
-        document, key = documents[chunk], name_key(name)
-        keys[document].add(key)
-        where[key].add(document)
-        kinds[key][kind] += 1
-        written[key].add(name)
+    for key in written:
         if key.endswith(")"):
             qualified[key[: key.rindex(" (")]].add(key)
+    stated: set[tuple[str, str, str]] = set()
+    ties: dict[str, set[str]] = defaultdict(set)
     named = [name for keys_of in qualified.values() for key in keys_of for name in written[key]]
     for chunk, source, predicate, target in extractions.related(ALIAS_PREDICATE, named):
         ends = name_key(source), name_key(target)
@@ -68,11 +78,11 @@ def names_read(extractions: Extractions, documents: Mapping[str, str], titles: M
             if end.endswith(")"):
                 ties[end].add(other)
     return NamesRead(
-        keys={document: sorted(keys[document]) for document in sorted(keys)},
-        documents={key: sorted(names) for key, names in where.items()},
+        keys=keys,
+        documents=where,
         kinds={key: main_kind(counted) for key, counted in kinds.items()},
         titles={document: name_key(title) for document, title in titles.items()},
-        written={key: sorted(names) for key, names in written.items()},
+        written=written,
         stated=sorted(stated),
         qualified={bare: sorted(names) for bare, names in qualified.items()},
         ties=ties,

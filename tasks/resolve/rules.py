@@ -17,6 +17,7 @@ order and no history counts. In this order:
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from prompts.resolve import Decided, Pair, decide
 from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
@@ -187,14 +188,18 @@ class DocumentNames:
         self.read = read
         self.keys = read.keys[document]
         self.title = read.titles.get(document, "").partition(" (")[0]
-        self.by_last: dict[str, list[str]] = defaultdict(list)
-        self.by_first: dict[str, list[str]] = defaultdict(list)
+
+    @cached_property
+    def _by_end(self) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
+        """Those of two to four words by their last word, and by their first."""
+        by_last, by_first = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         for key in self.keys:
             words = key.split()
             titled = len(words) == 2 and words[0] in _TITLES
             if 2 <= len(words) <= 4 and words[-1].isalpha() and _NO_PART_OF_A_NAME.isdisjoint(words) and not titled:
-                self.by_last[words[-1]].append(key)
-                self.by_first[words[0]].append(key)
+                by_last[words[-1]].append(key)
+                by_first[words[0]].append(key)
+        return by_last, by_first
 
     def full_name(self, key: str) -> tuple[str, str]:
         """The full name that a short one stands for here, and why; the short one itself where that is not clear."""
@@ -210,14 +215,18 @@ class DocumentNames:
     def _of_words(self, key: str) -> tuple[list[str], str]:
         """The names with this last name, with a title ("President Castellan") or initials ("R. Castellan") or neither;
         of a person else those with this first name."""
-        words, kind = key.split(), self.read.kinds[key]
+        words = key.split()
         titled = len(words) == 2 and words[0] in PERSONAL_TITLES
         *given, last = words[titled:]
-        if kind not in _ONE_OF_MANY or self._is_common(last) or any(len(word) > 1 for word in given):
+        if any(len(word) > 1 for word in given):
             return [], ""
+        kind = self.read.kinds[key]
+        if kind not in _ONE_OF_MANY or self._is_common(last):
+            return [], ""
+        by_last, by_first = self._by_end
         names = [
             name
-            for name in self.by_last.get(last, ())
+            for name in by_last.get(last, ())
             if name != key and self._may_be(name, last) and (not given or fits_given(given, name.split()[:-1]))
         ]
         if not given and self.title in names:
@@ -225,7 +234,7 @@ class DocumentNames:
         if titled and not names and words[0] not in _RULERS and last in self.keys:
             return [last], "a title stands before the name"
         if kind == "person" and not names and len(words) == 1:
-            names = [name for name in self.by_first.get(key, ()) if self._may_be(name)]
+            names = [name for name in by_first.get(key, ()) if self._may_be(name)]
             return names, "the only full name in the document that begins with it"
         return names, "the only full name in the document that ends with it"
 
@@ -236,7 +245,7 @@ class DocumentNames:
         owned = all("'s " in written or "’s " in written for written in self.read.written[name])
         if owned or kind_of_words([word for word in name.split() if word not in PERSONAL_TITLES]):
             return False
-        return kind == "person" or (kind == "thing" and bool(last) and last not in self.by_first)
+        return kind == "person" or (kind == "thing" and bool(last) and last not in self._by_end[1])
 
     def _is_common(self, word: str) -> bool:
         """Whether a word is no name but says what somebody is ("the porter", "father")."""
