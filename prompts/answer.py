@@ -55,12 +55,14 @@ class AnswerFromPoints(Signature, prompt="reduce"):  # noqa: D101 -- its prompt 
 
 @dataclass(frozen=True, slots=True)
 class NumberedText:
-    """A piece of evidence as a model reads it; `heading` is the path of headings above it."""
+    """A piece of evidence as a model reads it; `heading` is the path of headings above it, `language` is filled where
+    it is known."""
 
     number: int
     title: str
     text: str
     heading: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,10 @@ def notes_text(notes: Sequence[tuple[str, str]], most: int) -> str:
 
 def excerpts(request: AnswerRequest) -> AnswerDraft:
     """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
-    offered = [OfferedPassage(piece.number, piece.title, piece.heading, piece.text) for piece in request.evidence]
+    offered = [
+        OfferedPassage(piece.number, piece.title, piece.heading, piece.text, piece.language)
+        for piece in request.evidence
+    ]
     best = best_excerpts(request.question, offered, request.rarity, request.similarity)
     if best.support == "abstained" or not best.excerpts:
         return AnswerDraft("", answerable=False, supported=False)

@@ -113,7 +113,7 @@ async def answer(
     request = AnswerRequest(
         question=question,
         evidence=[
-            NumberedText(number, source.title or source.document, source.text, source.heading)
+            NumberedText(number, source.title or source.document, source.text, source.heading, source.language)
             for number, source in enumerate(context.sources, 1)
         ],
         notes=[(note.label, note.text) for note in context.notes],

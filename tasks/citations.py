@@ -40,6 +40,7 @@ class Source:
     start: int
     chunks: tuple[tuple[str, int], ...]
     heading: str = ""
+    language: str = ""  # where it is known
 
     @property
     def end(self) -> int:
@@ -62,7 +63,8 @@ def source_of(chunk: Chunk, start: int | None = None, end: int | None = None) ->
     """A passage, or the stretch [start, end) of its document that lies in it, as a source."""
     start, end = chunk.start if start is None else start, chunk.end if end is None else end
     text = chunk.text[start - chunk.start : end - chunk.start]
-    return Source(chunk.document, chunk.title, text, start, ((chunk.id, chunk.start),), chunk.heading)
+    chunks = ((chunk.id, chunk.start),)
+    return Source(chunk.document, chunk.title, text, start, chunks, chunk.heading, chunk.language)
 
 
 def merged(sources: Iterable[Source]) -> list[Source]:

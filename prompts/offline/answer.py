@@ -77,12 +77,14 @@ Support = Literal["none", "partial", "abstained"]
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that was found: `number` from 1 on, the best first."""
+    """A passage that was found: `number` from 1 on, the best first; `language` is told from the text where it is not
+    known."""
 
     number: int
     title: str
     heading: str
     text: str
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,8 @@ def best_excerpts(
     `rarity` is the idf of a term in the collection; without `similarity` words alone decide. Follow-up questions must
     have been rewritten before.
     """
-    language = language_among(question, frozenset(language_of(passage.text) for passage in passages))
+    spoken = frozenset(passage.language or language_of(passage.text) for passage in passages)
+    language = language_among(question, spoken)
     known = frozenset[str]().union(*(_terms_of(_whole_text(passage), language) for passage in passages))
     asked = asked_of(question, language, rarity, known)
     same = sum(asked.han == is_han(passage.text) for passage in passages)
