@@ -19,7 +19,7 @@ from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
 from prompts.engine.embedders import Embedder, text_hash
 from prompts.text.names_zh import tagged
-from storage.columns import ById, column_of
+from storage.columns import column_of
 from storage.graph import ReportSizes
 from storage.graph_records import Claim, Report
 from storage.memory import Memory
@@ -202,8 +202,7 @@ class GraphReader:
     @cached_property
     def facts(self) -> GraphFacts:
         """The relations with the places that state them."""
-        entities = ById(self._session.index.entities)
-        return GraphFacts(entities, self._stored.relations(), self._stored.occurrences("relation"))
+        return GraphFacts(self.index.by_id, self._stored.relations(), self._stored.occurrences("relation"))
 
     @cached_property
     def traversal(self) -> TraversalGraph:
@@ -219,7 +218,7 @@ class GraphReader:
             return frozenset()
         in_text = [place for place, chunk in enumerate(self.index.chunks) if chunk.id not in triples]
         named = set(self.index.entity_counts[:, in_text].nonzero()[0].tolist())
-        return frozenset(entity.id for place, entity in enumerate(self.index.entities) if place not in named)
+        return frozenset(name for name, place in self.index.by_id.place.items() if place not in named)
 
     @cached_property
     def levels(self) -> DualLevelIndex:

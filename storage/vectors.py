@@ -67,6 +67,11 @@ class IndexEntry(Record):
     metadata: dict[str, str | int | float | bool]
 
 
+def chunk_of(window: str) -> str:
+    """The chunk that a window is a stretch of, by its id."""
+    return window.rpartition("#")[0]
+
+
 class Hit(NamedTuple):
     """A window that a search found. Plain: a question makes some hundreds of them."""
 

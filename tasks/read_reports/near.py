@@ -6,6 +6,7 @@ Free of charge: words, meaning, and the communities of what a passage names. No 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import scipy  # its parts are loaded at their first use
@@ -48,15 +49,14 @@ class CommunityChunkIndex:
         """`members` are the entities of each community; both of one generation."""
         self.communities = sorted(members)
         self._index = index
-        where = {entity.id: place for place, entity in enumerate(index.entities)}
-        ends = [
-            (row, where[entity])
-            for row, name in enumerate(self.communities)
-            for entity in members[name]
-            if entity in where
-        ]
-        rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
-        held = scipy.sparse.csr_matrix((np.ones(len(ends)), (rows, columns)), shape=(len(self.communities), len(where)))
+        where = index.by_id.place
+        sizes = [len(members[name]) for name in self.communities]
+        all_members = chain.from_iterable(members[name] for name in self.communities)
+        columns = np.fromiter((where.get(entity, -1) for entity in all_members), np.int64, sum(sizes))
+        known, rows = columns >= 0, np.repeat(np.arange(len(sizes)), sizes)
+        held = scipy.sparse.csr_matrix(
+            (np.ones(known.sum()), (rows[known], columns[known])), shape=(len(sizes), len(where))
+        )
         stands, spread = index.entity_counts, np.diff(index.entity_counts.indptr)
         weights = np.repeat(1 / (1 + np.log1p(spread)), spread)
         totals = np.bincount(stands.indices, weights=weights, minlength=len(index.chunks))

@@ -86,7 +86,7 @@ class DualLevelIndex:
         """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation, of unit length."""
         self._index, self.facts = index, facts
         self.relations = [relation for relation in facts.relations.values() if facts.places(relation.id)]
-        place_of = {entity.id: place for place, entity in enumerate(index.entities)}
+        place_of = index.by_id.place
         self.entities = index.entities
         ends = [(place_of[relation.source], place_of[relation.target]) for relation in self.relations]
         self._ends = np.array(ends, np.int64).reshape(-1, 2)

@@ -11,6 +11,7 @@ import copy
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are loaded at their first use
@@ -18,7 +19,7 @@ import scipy  # its parts are loaded at their first use
 from prompts.engine.rerankers import Reranker
 from prompts.text.words import fold_name, is_han
 from storage.answer_records import Passage, Reranking
-from storage.columns import column_of
+from storage.columns import ById, column_of
 from storage.database import SparseCounts
 from storage.graph_records import Alias, Entity
 from storage.records import Chunk, by_key
@@ -161,6 +162,11 @@ class SearchIndex:
         self.selector = PassageSetSelector(
             self.chunks, self._texts, self.lexicon, Bridges(named, about), self.spellings
         )
+
+    @cached_property
+    def by_id(self) -> ById[Entity]:
+        """The entities by their ids."""
+        return ById(self.entities)
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names."""

@@ -136,7 +136,9 @@ def test_what_chroma_finds_too_little_of_is_compared_in_the_database(
         chunk = put(staging, "a", "x", embed=False)[0]
         hashes = [f"h{i}" for i in range(many)]
         staging.vectors.put(MODEL, dict(zip(hashes, vectors, strict=True)))
-        windows = [Window(id=f"w{i}", chunk=chunk.id, document="a", text_hash=h) for i, h in enumerate(hashes)]
+        windows = [
+            Window(id=f"{chunk.id}#{i}", chunk=chunk.id, document="a", text_hash=h) for i, h in enumerate(hashes)
+        ]
         staging.vectors.put_windows(MODEL, windows)
         staging.publish()
     with chroma(root).read() as generation:
@@ -178,7 +180,7 @@ def test_vectors_are_stored_once_and_dropped_when_unused(root: Path) -> None:
         assert staging.vectors.have(MODEL, [*hashes, "old"]) == hashes
         staging.vectors.put("other", {"h": np.ones(4, dtype=np.float32)})
         staging.vectors.remove_windows()
-        staging.vectors.put_windows("other", [Window(id="w", chunk="chk_a_0", document="a", text_hash="h")])
+        staging.vectors.put_windows("other", [Window(id="chk_a_0#0-1", chunk="chk_a_0", document="a", text_hash="h")])
         staging.publish()
     with chroma(root).read() as generation:
         assert generation.vectors.search(np.ones(4, dtype=np.float32), 1) == [("chk_a_0", 1.0)]
