@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import SettingsError
@@ -224,11 +225,13 @@ def quality(communities: Sequence[Community], relations: Edges, algorithm: str =
         return None
     group = {member: place for place, members in enumerate(coarsest) for member in members}
     number = {member: place for place, member in enumerate(group)}
-    ends = np.array([(number[relation.source], number[relation.target]) for relation in relations])
+    named = chain.from_iterable((relation.source, relation.target) for relation in relations)
+    ends = np.fromiter(map(number.__getitem__, named), np.int64, 2 * len(relations)).reshape(-1, 2)
     # Parallel and opposite relations add up; without any weight modularity has no meaning.
-    pairs, of = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
+    low, high = np.sort(ends, axis=1).T
+    pairs, of = np.unique(low * len(number) + high, return_inverse=True)  # as one number: a sort of rows takes longer
     weights = np.maximum(np.bincount(of.ravel(), [relation.weight for relation in relations]), 1e-6)
-    sides = np.array(list(group.values()))[pairs]
+    sides = np.array(list(group.values()))[np.stack(np.divmod(pairs, len(number)), axis=1)]
     inside = sides[:, 0] == sides[:, 1]
     leaving = np.bincount(sides[~inside].ravel(), minlength=len(coarsest))
     volumes = leaving + 2 * np.bincount(sides[inside, 0], minlength=len(coarsest))
