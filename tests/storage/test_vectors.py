@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -109,6 +111,20 @@ def test_the_index_follows_additions_changes_and_removals(root: Path, caplog: py
 
 def garble_database(folder: Path) -> None:
     (folder / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+
+
+def test_chroma_has_written_all_of_a_graph_so_that_every_opening_finds_the_same(root: Path) -> None:
+    """What it has not written it adds at each opening, and its graph differs each time."""
+    publish(root, {name: f"{name} " * 60 for name in "abcdef"}, store="chroma")
+    with chroma(root).write() as staging:
+        put(staging, "g", "gamma " * 10)
+        staging.publish()
+    for number in (1, 2):
+        file = root / "generations" / f"{number:06}" / "chroma-1" / "chroma.sqlite3"
+        with closing(sqlite3.connect(file)) as database:
+            written = [last for (last,) in database.execute("SELECT seq_id FROM max_seq_id")]  # of graph and table
+        assert len(written) == 2
+        assert len({*written}) == 1
 
 
 @pytest.mark.parametrize("damage", [shutil.rmtree, garble_database])
