@@ -82,17 +82,22 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowMatrix:
-    """Windows by id, their chunks, and their vectors as rows of length 1."""
+    """Windows by id, their chunks and documents, and their vectors as rows of length 1."""
 
     windows: Sequence[str]
     chunks: Sequence[str]
+    documents: Sequence[str]
     rows: NDArray[np.float32]
 
-    def nearest(self, vector: Vector, count: int) -> list[Hit]:
-        """The `count` windows of the greatest cosine, highest first, equal ones by id."""
+    def nearest(self, vector: Vector, count: int, documents: Collection[str] | None) -> list[Hit]:
+        """The `count` windows (of these documents; None: of all) of the greatest cosine, highest first, equal ones by
+        id."""
         cosines = np.round(np.vecdot(self.rows, vector / np.linalg.norm(vector)).astype(float), _DECIMALS)
-        least = np.partition(cosines, -count)[-count] if count < len(cosines) else -np.inf
-        near = np.flatnonzero(cosines >= least)
+        if documents is not None:
+            allowed = frozenset(documents)
+            cosines[[document not in allowed for document in self.documents]] = -np.inf
+        least = np.partition(cosines, -count)[-count] if 0 < count < len(cosines) else -np.inf
+        near = np.flatnonzero((cosines >= least) & (cosines > -np.inf))
         order = near[np.argsort(-cosines[near], kind="stable")][:count]
         chosen = zip(order.tolist(), cosines[order].tolist(), strict=True)
         return [Hit(self.windows[place], self.chunks[place], cosine) for place, cosine in chosen]
@@ -241,10 +246,11 @@ class StoredVectors(Store):
     def matrix(self) -> WindowMatrix:
         """All windows with their vectors."""
         ordered = "windows AS w JOIN vectors AS v ON v.model = w.model AND v.text_hash = w.text_hash ORDER BY w.id"
-        windows, chunks = zip(*self._db.rows(f"SELECT w.id, w.chunk FROM {ordered}"), strict=True)
+        named = self._db.arrays(f"SELECT w.id, w.chunk, w.document FROM {ordered}").values()
+        windows, chunks, documents = (column.tolist() for column in named)
         numbers = self._db.arrays(f"SELECT unnest(vector) AS number FROM (SELECT vector FROM {ordered})")["number"]
         rows = np.asarray(numbers, dtype=np.float32).reshape(len(windows), -1)
-        return WindowMatrix(windows, chunks, rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        return WindowMatrix(windows, chunks, documents, rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by text hash; StorageError for one that is not finite, is zero or has another length."""

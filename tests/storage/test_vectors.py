@@ -348,8 +348,9 @@ def test_memory_and_database_find_the_same_windows_and_order_equals_by_id(root: 
     with chroma(root).read() as generation:
         index = ExactIndex(generation.vectors)
         for asked in (vector("q"), np.ones(SIZE, dtype=np.float32)):
-            for count in (1, 4, len(windows)):
-                assert index.search(asked, count, None) == generation.vectors.nearest(asked, count)
+            for count in (0, 1, 4, len(windows)):
+                for of in (None, [], ["a"], ["c", "d", "no such"]):
+                    assert index.search(asked, count, of) == generation.vectors.nearest(asked, count, of)
 
 
 def test_an_unknown_store_is_refused_with_the_choices(tmp_path: Path) -> None:
