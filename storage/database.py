@@ -227,8 +227,8 @@ class Database:
         return {field: array.tolist() for field, array in zip(fields, arrays.values(), strict=True)}
 
     def each(self, fields: Sequence[str], table: str, order: str, where: Selection) -> Iterator[Row]:
-        """The same one by one, of many that shall not all be held at once; a field may be an expression. Read it to its
-        end: until then nobody else writes."""
+        """The rows one by one, of many that shall not all be held at once. Read it to its end: until then nobody else
+        writes."""
         columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
         with self._reader() as connection, _collector_paused():
             connection.execute(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", _bound(where[1]))

@@ -1,7 +1,7 @@
 """Facts: which relations touch an entity, which ways lead on from it, and where each relation is stated."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from math import log1p
@@ -41,10 +41,10 @@ class WeightedEdges:
         costs, before = yen(self._steps, start, goal, k, directed=False, return_predecessors=True)
         chains: list[tuple[float, list[str]]] = []
         for cost, earlier in zip(costs.tolist(), before, strict=True):
-            chain = [goal]
-            while chain[-1] != start:
-                chain.append(int(earlier[chain[-1]]))
-            chains.append((cost, [self.nodes[place] for place in reversed(chain)]))
+            way = [goal]
+            while way[-1] != start:
+                way.append(int(earlier[way[-1]]))
+            chains.append((cost, [self.nodes[place] for place in reversed(way)]))
         return chains
 
 
@@ -74,7 +74,7 @@ class GraphFacts:
     def __init__(self, entities: ById[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]) -> None:
         self.entities, self.relations = entities, ById(relations)
         self._places = places
-        self._predicates = column_of(relations, "predicate")
+        self.predicates = column_of(relations, "predicate")  # that of each relation
         self._sources, self._targets = column_of(relations, "source"), column_of(relations, "target")
         ends = chain.from_iterable(zip(self._sources, self._targets, strict=True))
         self._touching = _Groups(ends, 2 * len(relations), entities.place)
@@ -86,11 +86,6 @@ class GraphFacts:
     def connected(self) -> Collection[str]:
         """The entities that some relation touches."""
         return list(dict.fromkeys(chain(self._sources, self._targets)))
-
-    @property
-    def predicates(self) -> Sequence[str]:
-        """That of each relation."""
-        return self._predicates
 
     def of(self, entity: str) -> Sequence[Relation]:
         """The relations into and out of an entity, heaviest first."""
@@ -110,13 +105,13 @@ class GraphFacts:
 
     def ways_along(self, predicates: Collection[str]) -> WeightedEdges:
         """The relations of these predicates alone as weighted edges."""
-        ends = zip(self._predicates, self._sources, self._targets, strict=True)
+        ends = zip(self.predicates, self._sources, self._targets, strict=True)
         return WeightedEdges(self.entities, [(source, target) for name, source, target in ends if name in predicates])
 
-    def starting(self, predicate: str, inverse: bool = False) -> Iterator[str]:
+    def starting(self, predicate: str, inverse: bool = False) -> tuple[str, ...]:
         """Where the relations of one predicate start (`inverse`: end), each entity once."""
-        stated = zip(self._predicates, self._targets if inverse else self._sources, strict=True)
-        return iter(dict.fromkeys(end for name, end in stated if name == predicate))
+        stated = zip(self.predicates, self._targets if inverse else self._sources, strict=True)
+        return tuple(dict.fromkeys(end for name, end in stated if name == predicate))
 
     @cached_property
     def _by_chunk(self) -> Mapping[str, list[int]]:

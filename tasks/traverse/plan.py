@@ -150,7 +150,7 @@ def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
 def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph) -> Operand:
     """`everything` is what the step's first hop leads on from."""
     if name == EVERYTHING and hops:
-        return Operand(name, tuple(graph.facts.starting(hops[0].relation, hops[0].inverse)))
+        return Operand(name, graph.facts.starting(hops[0].relation, hops[0].inverse))
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
         if not 1 <= int(reference[1]) < number:
