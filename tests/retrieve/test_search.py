@@ -207,6 +207,14 @@ def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(names_index
     assert [NAMES[link.entity] for link in names_index.names.candidates("Orla Brige")] == ["Orla Bridge"]
 
 
+def test_a_name_is_known_with_its_qualifier_and_without_whatever_its_capitals() -> None:
+    names = Names([("mercury (planet)",), ("Mercury (element)",), ("Mr Orla Bridge",)])
+    assert names.by_key["mercury"] == [0, 1]
+    assert names.by_key["mercury (planet)"] == [0]
+    assert names.by_key["mr orla bridge"] == names.by_key["orla bridge"] == [2]
+    assert (names.called("mercury (planet)"), names.called("Mercury (planet)")) == ([0], [])
+
+
 def test_a_request_word_is_no_name() -> None:
     names = Names([("Tell",), ("Velin",)])
     assert [link.entity for link in names.link("Tell me about Velin.")] == [1]
