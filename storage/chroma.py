@@ -57,7 +57,7 @@ _LONGEST = 60.0  # seconds of one request
 _LISTED = 100  # collections in one answer
 # By itself Chroma writes its graph by the thousand, and adds the rest anew whenever the folder is opened, each time a
 # little otherwise: two processes would find different windows.
-_WRITTEN_AFTER = 1  # change
+_SYNC_THRESHOLD = 1
 _PAGE = 5_000  # Chroma takes at most 5,461 rows in one call
 _PANIC = "pyo3_runtime"
 # Chroma counts the users of an opened path without a lock: two threads that open one path at once lose a count.
@@ -172,7 +172,7 @@ class ChromaIndex:
     def write_at_once(self) -> None:
         """From now on Chroma writes each change of the graph, as in a collection that is new; call it before any."""
         with reported(self.place, self._errors):
-            self._collection.modify(configuration={"hnsw": {"sync_threshold": _WRITTEN_AFTER}})
+            self._collection.modify(configuration={"hnsw": {"sync_threshold": _SYNC_THRESHOLD}})
 
     @property
     def is_of_this_format(self) -> bool:
@@ -228,7 +228,7 @@ def index_folder(generation: Path) -> Path | None:
 def new_collection(client: "Client", name: str, model: str) -> "ChromaCollection":
     """An empty collection for vectors of a model."""
     return client.create_collection(
-        name, embedding_function=None, configuration={"hnsw": {"space": "cosine", "sync_threshold": _WRITTEN_AFTER}},
+        name, embedding_function=None, configuration={"hnsw": {"space": "cosine", "sync_threshold": _SYNC_THRESHOLD}},
         metadata={_MODEL: model, _FORMAT: _THIS_FORMAT},
     )  # fmt: skip
 
