@@ -93,9 +93,6 @@ class ReportContextBuilder:
         self.limit = limit
         self.reports: dict[str, Report] = {}
         self._counted: dict[str, int] = {}
-        # A relation stands in its community at each level, and a community in the size of the one above it.
-        self._edges: dict[str, _Edge] = {}
-        self._whole: dict[str, _Elements] = {}
         self._entities: Mapping[str, Entity] = {entity.id: entity for entity in evidence.entities}
         self._chunks: Mapping[str, Chunk] = {chunk.id: chunk for chunk in evidence.chunks}
         self._touching = by_key((relation.source, relation) for relation in evidence.relations)
@@ -106,7 +103,7 @@ class ReportContextBuilder:
     def context(self, community: Community, model: str) -> ReportContext:
         """All element summaries as the context of what `model` writes, shortened where they do not fit. The reports of
         the sub-communities must be there already."""
-        elements = everything = self._elements(community)
+        elements = everything = self._elements(community.members)
         # No text has more tokens than bytes, and counting takes longer than all else here.
         if sum(len(text.encode()) + _BETWEEN for text in self._texts(elements)) > self.limit:
             parts = self._longest_first(community)
@@ -122,12 +119,8 @@ class ReportContextBuilder:
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
-    def _elements(self, community: Community) -> _Elements:
-        if community.id not in self._whole:
-            self._whole[community.id] = self._elements_of(set(community.members))
-        return self._whole[community.id]
-
-    def _elements_of(self, inside: set[str]) -> _Elements:
+    def _elements(self, ids: Iterable[str]) -> _Elements:
+        inside = set(ids)
         relations = [r for member in sorted(inside) for r in self._touching.get(member, ()) if r.target in inside]
         relations.sort(key=lambda r: (-self._degree(r), r.id))
         edges: dict[tuple[str, str, int], _Edge] = {}
@@ -166,11 +159,6 @@ class ReportContextBuilder:
         return [e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))]
 
     def _edge(self, relation: Relation) -> _Edge:
-        if relation.id not in self._edges:
-            self._edges[relation.id] = self._made_edge(relation)
-        return self._edges[relation.id]
-
-    def _made_edge(self, relation: Relation) -> _Edge:
         places = self._places.get(relation.id, [])
         # Of several statements that one is cited whose words are given; a description in a model's words rests on all.
         if len(places) > 1 and relation.description:
@@ -196,7 +184,7 @@ class ReportContextBuilder:
     def _longest_first(self, community: Community) -> list[Community]:
         """The sub-communities whose report is shorter than their element summaries, by the size of these."""
         below = self._below.get(community.id, [])
-        sizes = {part.id: self._size(self._elements(part)) for part in below if part.id in self.reports}
+        sizes = {part.id: self._size(self._elements(part.members)) for part in below if part.id in self.reports}
         shorter = [part for part in below if self._report_size(part) < sizes.get(part.id, 0)]
         return sorted(shorter, key=lambda part: (-sizes[part.id], part.id))
 
