@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic import BaseModel
 
 from prompts.engine.key_masking import MASK, mask_keys
+from prompts.text.regex import regex
 from storage.answer_records import Citation
 from storage.run_records import StepUsage, Usage, UsageRow
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 SHOWN = 20  # lines of a list
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_CREDENTIALS = regex(r"(?<=://)[^/@\s]+@")
 
 
 def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
@@ -102,7 +103,7 @@ def ledger(rows: Iterable[UsageRow]) -> str:
 
 _MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 # Addresses become links by themselves: an invisible joiner within each keeps it text.
-_ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+_ADDRESS = regex(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
 
 
 def plain(text: str) -> str:

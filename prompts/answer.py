@@ -18,9 +18,10 @@ from prompts.engine.streaming import Show
 from prompts.offline.answer import OfferedPassage, Similarity, best_excerpts, shown
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import Tailoring
+from prompts.text.regex import regex
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
-_LIKE_A_NUMBER = re.compile(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
+_LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
 NOTHING = "(none)"  # in the place of an input that is empty
 VALUES = "The bare answers (names, figures, dates, yes or no) if such are asked for, else none."
 

@@ -4,18 +4,18 @@ What a sub-question takes from the answers of earlier ones is written `{1}`, `{2
 question that asks several things one after another (`prompts/offline/parts.py`), and searches for each part.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
+from prompts.text.regex import regex
 
 MAX_PARTS = 8
 PLAIN = "a short question for one thing has no parts"
 LOW = "low effort: the question is answered whole"
-_LINK = re.compile(r"\{(\d+)\}")
+_LINK = regex(r"\{(\d+)\}")
 
 
 def needs(part: str) -> list[int]:

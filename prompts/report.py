@@ -4,7 +4,6 @@ No model is called where there are so few statements that it could only repeat t
 """
 
 import math
-import re
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
@@ -12,13 +11,14 @@ from pydantic import BaseModel, Field
 from prompts.engine.calls import Doubtful
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.tailored_step import TailoredStep
+from prompts.text.regex import regex
 from prompts.text.words import is_han
 
 # How many statements a report quotes where no model writes it.
 MOST_QUOTED = 6
 # So few statements are quoted as they are: a report on them would only repeat them.
 FEW_STATEMENTS = 3
-_NUMBER = re.compile(r"\[(\d+)\]")
+_NUMBER = regex(r"\[(\d+)\]")
 
 
 class StatementGiven(BaseModel):

@@ -4,19 +4,19 @@ Markdown, triples, pseudo-code, numbered lines or text (StructRAG 2.3); publishe
 they copy them (section 5), so every element is compared with the sentence that it names, and what differs is counted.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from prompts.text.evidence import Evidence
+from prompts.text.regex import regex
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import is_han
 
 StructureName = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 # The share of the words of an element that its sentence (with title and heading) must have.
 SAID = 0.6
-_FIGURE = re.compile(r"\d(?:[\d.,:/\u00a0-]*\d)?")
-_NUMBERED = re.compile(r"\d+(?:\.\d+)*")
+_FIGURE = regex(r"\d(?:[\d.,:/\u00a0-]*\d)?")
+_NUMBERED = regex(r"\d+(?:\.\d+)*")
 
 
 def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -3,7 +3,6 @@
 A model is spared where few short statements are a description already: joined, they are no longer than one.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field
 from prompts.engine.calls import Doubtful, rough_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, left_out
 from prompts.tailored_step import TailoredStep
+from prompts.text.regex import regex
 from prompts.text.words import fold
 
 MAX_SENTENCES = 3
@@ -20,7 +20,7 @@ MAX_LENGTH = 500
 MOST_JOINED = 4
 MOST_JOINED_TOKENS = 120
 # What follows a name where a statement says what it is.
-_DEFINES = re.compile(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
+_DEFINES = regex(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
 
 
 class SummarizeEntity(Signature, prompt="summarize"):  # noqa: D101 -- its prompt tells

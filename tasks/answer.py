@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
+from prompts.text.regex import regex
 from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
@@ -23,13 +24,13 @@ from tasks.step import BRIEF, step
 # The stored texts of documents, by id.
 Documents = Callable[[Sequence[str]], Mapping[str, DocumentText]]
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
+_CODE = regex(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
-_MARKER = re.compile(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
-_RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
+_MARKER = regex(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
+_RANGE = regex(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 MOST_OF_A_RANGE = 20  # numbers after the first, of [2-99]
 # Where a statement begins: at a line, after a sentence, at a table's cell.
-_STATEMENT = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
+_STATEMENT = regex(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from prompts.text.languages import language_of
+from prompts.text.regex import regex
 from prompts.text.segment import units
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
@@ -20,7 +21,7 @@ from storage.records import Chunk, Document, content_id
 from tasks.load.sources import JOINT
 from tasks.step import step
 
-_HEADING = re.compile(r"#{1,6}[ \t]+([^\n]+)")
+_HEADING = regex(r"#{1,6}[ \t]+([^\n]+)")
 _LONG = 32  # characters for each token of a passage: what has more is not one passage
 _STAY_TOGETHER = ("row", "item", "code")
 

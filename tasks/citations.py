@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence, cells_of, row_of
+from prompts.text.regex import regex
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.answer_records import Citation
@@ -158,13 +159,13 @@ def citation_of(marker: str, source: Source, start: int, end: int, document: Doc
 
 # --- evidence --------------------------------------------------------------------------------------------------------
 
-_HEADING = re.compile(r"^\s*+#{1,6}\s++(.*[^\s#])")
-_MARKUP = re.compile(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
-_RULE = re.compile(r"(?=(?s:.)+\|)[\s|:-]+$")
-_STEP = re.compile(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
+_HEADING = regex(r"^\s*+#{1,6}\s++(.*[^\s#])")
+_MARKUP = regex(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
+_RULE = regex(r"(?=(?s:.)+\|)[\s|:-]+$")
+_STEP = regex(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
 # What is longer is no step of a list, but a numbered section or the text after the list.
 MOST_OF_A_STEP = 700
-_AFTER_STEP = re.compile(r"\n\s*\n|\n#")
+_AFTER_STEP = regex(r"\n\s*\n|\n#")
 
 
 T = TypeVar("T")

@@ -4,18 +4,18 @@ Every part that a model gave is answered by the steps that answer any question, 
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from prompts.decompose import Decompose, filled, needs
+from prompts.text.regex import regex
 from storage.answer_records import SubQuestion
 from tasks.answer import Answered, Note
 from tasks.citations import Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, step
 
-_MARKER = re.compile(r"\s{0,9}\[\d+(?:, \d+)*\]")
-_MARKER_NUMBER = re.compile(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
+_MARKER = regex(r"\s{0,9}\[\d+(?:, \d+)*\]")
+_MARKER_NUMBER = regex(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
 
 
 @dataclass(frozen=True)

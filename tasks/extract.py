@@ -7,6 +7,7 @@ from functools import cached_property
 
 from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, ModelUnavailable
 from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
+from prompts.text.regex import regex
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
@@ -15,11 +16,11 @@ from tasks.step import PATIENT, gather_or_cancel, is_tried_again, step
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"
-_APOSTROPHE = re.compile("['’]")
+_APOSTROPHE = regex("['’]")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
 # So much of what a claim says must stand in a sentence for it to be the one that says it.
 _SAYS_IT = 0.5
-_LINE = re.compile(".+")
+_LINE = regex(".+")
 # A predicate may hold brackets; where both readings are possible, those in a name are likelier.
 _TRIPLE_LINES = (
     re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>[^\[\]]{0,1000})\]-> (?P<o>.+)"),

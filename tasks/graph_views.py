@@ -4,7 +4,6 @@ Two views for NetworkX: directed and typed, an edge for each relation; and undir
 pair of entities, which is what communities are detected on (GraphRAG, section 2.3).
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import networkx as nx
 
+from prompts.text.regex import regex
 from storage.graph_records import Community, Entity, Relation
 
 # What XML 1.0 cannot hold, not even escaped.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LINE_END = re.compile("\r\n?")
+_NOT_XML = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_END = regex("\r\n?")
 
 
 def directed(

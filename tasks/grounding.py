@@ -16,6 +16,7 @@ from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
 from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
+from prompts.text.regex import regex
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
 from prompts.text.tokens import rarity, usually_lower
 from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
@@ -43,14 +44,12 @@ class Scorer(Protocol):
 
 _FILLER = "\ue000"  # in the place of markers and inline code: no letter, no space, no stop
 _MARKS = r"\[\d+(?:\s*[,，]\s*\d+)*\]"
-_MARKER = re.compile(_MARKS)
-_CODE = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
-_AFTER_STOP = re.compile(
-    rf"([.!?。！？；…]{{1,20}}[\"'”’」』）)*_]*)((?:[ \t]?{_MARKS})+)(?![ \t]*{_MARKS}|[ \t]+[a-z])"
-)
-_LEAD = re.compile(rf"[:：][\s*_{_FILLER}]*$")
-_RULE = re.compile(r"[\s|:\-=*_]+")
-_LINK = re.compile(r"\]\([^)\s]{0,2000}\)")
+_MARKER = regex(_MARKS)
+_CODE = regex(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
+_AFTER_STOP = regex(rf"([.!?。！？；…]{{1,20}}[\"'”’」』）)*_]*)((?:[ \t]?{_MARKS})+)(?![ \t]*{_MARKS}|[ \t]+[a-z])")
+_LEAD = regex(rf"[:：][\s*_{_FILLER}]*$")
+_RULE = regex(r"[\s|:\-=*_]+")
+_LINK = regex(r"\]\([^)\s]{0,2000}\)")
 
 
 class Sentence(NamedTuple):
@@ -94,9 +93,9 @@ def _markers_in(text: str) -> tuple[str, ...]:
 
 # --- what a text holds -----------------------------------------------------------------------------------------
 
-_NAME = re.compile(rf"(?<![^\W_{CJK}])[A-Z](?:[’'-]|[^\W_{CJK}])+")
-_SHOWN_A_NAME = re.compile(rf"\W{{1,2}}[A-Z]|\s?[{CJK}]")  # at the start too: a capital, or Chinese, follows
-_OPENS = re.compile(r"(?:^|[.!?:;|#•]\s*|[-*]\s+|\d[.)]\s+)[\"'“‘(\[*_]*$")
+_NAME = regex(rf"(?<![^\W_{CJK}])[A-Z](?:[’'-]|[^\W_{CJK}])+")
+_SHOWN_A_NAME = regex(rf"\W{{1,2}}[A-Z]|\s?[{CJK}]")  # at the start too: a capital, or Chinese, follows
+_OPENS = regex(r"(?:^|[.!?:;|#•]\s*|[-*]\s+|\d[.)]\s+)[\"'“‘(\[*_]*$")
 
 
 class _Reading(NamedTuple):

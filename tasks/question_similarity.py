@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 
 from prompts.text.amounts import MONTH_OF
 from prompts.text.question import parse_question
+from prompts.text.regex import regex
 from prompts.text.thesaurus import likeness, meanings, sex_of
 from prompts.text.words import CJK, STOPWORDS, WORD, content_terms, fold, is_han, lines_of, terms, word_terms
 from storage.records import content_id
@@ -21,7 +22,7 @@ from tasks.traverse.relation_cues import cues_around, cues_in
 _ORDINALS = dict(
     zip("first second third fourth fifth sixth seventh eighth ninth tenth".split(), map(str, range(1, 11)), strict=True)
 )
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*|第[一二三四五六七八九十百]+|[a-z]+")
+_NUMBER = regex(r"\d+(?:[.,]\d+)*|第[一二三四五六七八九十百]+|[a-z]+")
 _HAN_DIGITS = {digit: str(value) for value, digit in enumerate("一二三四五六七八九十", 1)}
 # Words that ask, say the kind of thing asked for, or say little beside the relation that they stand with.
 _NO_RELATION = frozenset(
@@ -30,14 +31,14 @@ _NO_RELATION = frozenset(
 )
 _KIN = frozenset({"parent", "child", "spouse", "sibling"})
 _VAGUE = frozenset({"name", "text"})
-_ZH_ASKING = re.compile(
+_ZH_ASKING = regex(
     "哪一年|哪年|何年|什么时候|何时|哪天|哪一天|年份|时间|日期|哪位|哪个人|何人|是谁|谁|哪里|哪儿|何处|什么地方|哪座城市|"
     "哪个城市|哪个国家|哪个地方|多少|几[个座名位张口艘条所间支种]?|有多?[大高长重远深宽久快]|多[大高长重远深宽久快]|"
     "哪[一]?[个家座位部本首所支种条些]|什么|怎么|为什么|为何|叫什么名字|叫什么|名字|位于|坐落|地处|设在|所在|请问|现任|现在|"
     "目前|如今|一共|总共|共有|分别|这[部本位座首个家所条]|那[部本位座首个家口条]|担任|主要|东西|"
     "[的了是在由于和与里中上内有被把为从呢吗过着地得时个座位次名人之到给叫年能可以会并又也都这那所其将第 ]"
 )
-_NOT_HAN = re.compile(rf"[^{CJK}0-9a-z]+")
+_NOT_HAN = regex(rf"[^{CJK}0-9a-z]+")
 MOST_TEXTS = 20_000
 WORDS_OF_NAMELESS = 2
 _Meaning = tuple[frozenset[str], str]  # what a word may mean, and the sex that it tells

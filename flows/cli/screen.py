@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,12 +15,13 @@ from flows.runtime import Progress, Runtime, open_runtime, silent
 from flows.settings import load_settings
 from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
+from prompts.text.regex import regex
 from storage.errors import EvaluationGate
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEERING = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Screen:

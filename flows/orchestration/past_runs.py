@@ -2,10 +2,10 @@
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from prompts.text.regex import regex
 from storage.sqlite import Value, erase_rows
 
 # The label of a run whose parameter `workspace` does not say where its workspace lies.
@@ -15,7 +15,7 @@ _TABLES = (
     "flow_run", "task_run", "flow_run_state", "task_run_state", "log", "artifact", "artifact_collection", "events",
     "event_resources", "automation_bucket", "automation_event_follower",
 )  # fmt: skip
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}")
+_ID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}")
 _SQLITE = "sqlite+aiosqlite:///"
 
 

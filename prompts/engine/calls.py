@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal, ParamSpec, Protocol, TypeVar, cast
 
 from prompts.engine.prompt_guard import neutralise
+from prompts.text.regex import regex
 from prompts.text.tokens import count_tokens
 
 P = ParamSpec("P")
@@ -28,8 +29,8 @@ _KINDS = bytes(
 )
 
 _THOUGHT = "think|thinking|thought|reasoning|reflection|seed:think"
-_THINKING = re.compile(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)
-_THOUGHT_END = re.compile(rf"</(?:{_THOUGHT})>")
+_THINKING = regex(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)
+_THOUGHT_END = regex(rf"</(?:{_THOUGHT})>")
 _LONGEST_TAG = 16
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 

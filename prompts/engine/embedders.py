@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from prompts.engine.errors import ModelMisconfigured, ModelRefused
 from prompts.engine.providers import Backend, ModelChoice, embedding_endpoint, is_provider
 from prompts.engine.spending import Meter
+from prompts.text.regex import regex
 from prompts.text.segment import script_of
 
 if TYPE_CHECKING:  # tokenizers and safetensors load only when a text is embedded
@@ -30,11 +30,11 @@ CHOICES = (
     "sentence-transformers as `ORG/NAME` or a folder, `openai/NAME` (`mistral/…`, `ollama/…`), or any model's name "
     "together with the base URL of an OpenAI-compatible server."
 )
-_SENTENCE_END = re.compile(r"[.!?][\"')\]”’]*(?=\s)|[。！？；][”’」』）]*|\n")
-_SPACE = re.compile(r"\s")
+_SENTENCE_END = regex(r"[.!?][\"')\]”’]*(?=\s)|[。！？；][”’」』）]*|\n")
+_SPACE = regex(r"\s")
 _MOST_RECENT = 8_192  # vectors: those of the sentences of some hundred questions
 # Without a tokenizer: four letters, one ideograph or one sign a token: a little more than real tokenizers make.
-_ROUGH_TOKEN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_]{1,4}|[^\w\s]|_")
+_ROUGH_TOKEN = regex(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_]{1,4}|[^\w\s]|_")
 
 
 class VectorCache(Protocol):

@@ -20,30 +20,31 @@ from prompts.engine.errors import (
     UnknownModel,
 )
 from prompts.engine.limits import Clock, Limits
+from prompts.text.regex import regex
 
 LONGEST_WAIT = 60.0  # seconds
 _FIRST_WAIT = 0.5
 _MOST_ADAPTED = 6  # more than there is to leave out of a request
 _RETRYABLE = {408, 409, 425, 429}
-_OVERFLOW = re.compile(
+_OVERFLOW = regex(
     r"context[_ ](?:length|window|size)|maximum model length|max_model_len|prompt (?:is )?too long|input is too long"
     r"|too many (?:input )?tokens|exceed(?:s|ed)? (?:the )?(?:max|maximum|available) context|reduce the length|num_ctx"
     r"|longer than the (?:maximum|context)",
     re.I,
 )
-_QUOTA = re.compile(
+_QUOTA = regex(
     r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|credit balance is too low|plan and billing"
     r"|billing_(?:hard_limit|not_active)|payment required|out of credits",
     re.I,
 )
-_NO_MODEL = re.compile(
+_NO_MODEL = regex(
     r"model_not_found|unknown model|(?:model|deployment)\b.{0,120}?\b(?:not found|not exist|no access|is not available)"
     r"|no such model|not a valid model|invalid model",
     re.I | re.S,
 )
-_BAD_KEY = re.compile(r"invalid[_ ]api[_ ]key|incorrect api key|invalid x-api-key|unauthorized|authentication", re.I)
-_WITHHELD = re.compile(r"content[_ ](?:filter|management|policy)|safety system|responsible ai", re.I)
-_NO_MEMORY = re.compile(r"requires more system memory|out of memory|cuda error|unable to load model", re.I)
+_BAD_KEY = regex(r"invalid[_ ]api[_ ]key|incorrect api key|invalid x-api-key|unauthorized|authentication", re.I)
+_WITHHELD = regex(r"content[_ ](?:filter|management|policy)|safety system|responsible ai", re.I)
+_NO_MEMORY = regex(r"requires more system memory|out of memory|cuda error|unable to load model", re.I)
 _SHOWN = 300
 
 

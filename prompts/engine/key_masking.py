@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from prompts.text.regex import regex
+
 MASK = "[key masked]"
 # A shorter key ("x", "EMPTY", "ollama") is given where none is needed, and is a word that texts are full of.
 SHORTEST = 8
@@ -25,11 +27,9 @@ _PLACEHOLDERS = frozenset(
     "anything changeme dummy-key dummy_key lm-studio no-api-key no-key-needed no-key-required not-needed not-required"
     " notneeded password placeholder undefined".split()
 )
-_OF_THE_ENVIRONMENT = re.compile(
-    r"(?:API_?KEY|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?|SECRET(?:_ACCESS_KEY)?)$"
-)
-_IN_A_QUERY = re.compile(r"key|token|secret|password|auth|sig", re.I)
-_JSON_ESCAPE = re.compile(r'\\+(?:u([0-9a-fA-F]{4})|(["/\\]))')
+_OF_THE_ENVIRONMENT = regex(r"(?:API_?KEY|AUTH_STRING|AUTH_CREDENTIALS|TOKEN(?:_BEDROCK)?|SECRET(?:_ACCESS_KEY)?)$")
+_IN_A_QUERY = regex(r"key|token|secret|password|auth|sig", re.I)
+_JSON_ESCAPE = regex(r'\\+(?:u([0-9a-fA-F]{4})|(["/\\]))')
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _LONGEST_ESCAPE = 8  # characters, such as the last of them in `\\u0041`
 

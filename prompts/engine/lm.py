@@ -33,6 +33,7 @@ from prompts.engine.failures import LONGEST_REPLY, Failure, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address, secrets_of_environment
 from prompts.engine.providers import LOCAL, Endpoint, ModelChoice, without_user
 from prompts.engine.streaming import ShownText
+from prompts.text.regex import regex
 
 if TYPE_CHECKING:
     from prompts.engine.transformers_lm import TransformersEngine
@@ -45,7 +46,7 @@ _TRANSPORTS: Any = importlib.import_module("dspy._vendor.lm15.transports")
 _FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "withheld", "refusal": "withheld"}
 # What an error of DSPy's without an HTTP status would have had as one.
 _STATUS = {"LMAuthError": 401, "LMBillingError": 402, "LMRateLimitError": 429, "LMServerError": 500}
-_REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
+_REASONING_MODEL = regex(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
 # A count below this may leave out a prefix that the server had kept from an earlier request.
 _CACHED_PREFIX = 256  # tokens
 _CONNECT = 15.0  # seconds

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
+from prompts.text.regex import regex
+
 # All of it is in plane 16, which is assigned to nobody and which no tokenizer has words for.
 _BREAK = "\U0010f700"
 _CONTROLS = 0x10F800  # + code, for codes up to 0x9F
@@ -29,11 +31,11 @@ _SIGNS = (
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK|IMG|IMG_BREAK"
     r"|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
 )
-_HARMFUL = re.compile(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
+_HARMFUL = regex(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
 # Every sign and every such character begins with one of these; looking for them alone, and for all of the planes where
 # most of them are, is ten times as fast.
-_MAYBE = re.compile("[\\[#<\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
-_HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
+_MAYBE = regex("[\\[#<\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
+_HARMLESS = regex(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
 
 
 def neutralise(text: str) -> str:

@@ -10,7 +10,6 @@ way and it still is too much, the budget is closed for good.
 
 import asyncio
 import json
-import re
 import threading
 import time
 from collections import defaultdict
@@ -23,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
+from prompts.text.regex import regex
 
-_RELEASED = re.compile(r"(?:-(?:\d{8}|\d{4}|\d{2})){1,6}\Z")
+_RELEASED = regex(r"(?:-(?:\d{8}|\d{4}|\d{2})){1,6}\Z")
 _PAUSE = 0.02  # seconds between two looks at the budget
 
 

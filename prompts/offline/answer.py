@@ -33,6 +33,7 @@ from typing import Literal
 from prompts.offline.asked_terms import AskedTerms, Rarity, asked_of
 from prompts.offline.units import Quotable, is_laid_out, quotables, section_around
 from prompts.text.languages import Language, language_among, language_of
+from prompts.text.regex import regex
 from prompts.text.words import HAN_RUN, STEMMERS, WORD, fold, fold_name, is_han, simplified, stopwords
 
 # The cosine of a question with each of the texts, by the embedding of the collection; 0 where it cannot read them.
@@ -46,7 +47,7 @@ NEWS, LINK, END = 2, 0.15, 2.0
 LENGTH = 0.05, 0.0  # Latin script, Chinese
 POINTS = 0.5  # what counts of a piece that says little more than where to read on
 _LINK = r"\[[^\]]{0,500}\]\([^)]{0,500}\)"
-_LAST_CELL = re.compile(rf"\|\s*{_LINK}\s*+(?:\|\s*+)?$")
+_LAST_CELL = regex(rf"\|\s*{_LINK}\s*+(?:\|\s*+)?$")
 # Excerpts, and the characters that they have together: in text that is laid out, of which the section around the best
 # piece may take so many, that around another one so many; in running text, which is quoted by sentences.
 MOST, ROOM, BEST, OTHERS = 4, 1300, 700, 300
@@ -63,7 +64,7 @@ SUPPORTED_OPEN = 1.65
 # in Chinese: people ask in ordinary words of their own. Least of all where it names in Latin letters what is known.
 SPOKEN = {"short": (0.33, 0.35), "plain": (0.2, 0.25)}
 SPOKEN_HAN, SPOKEN_KNOWN = 0.53, 0.15
-KNOWN = re.compile(r"[a-z][a-z0-9.+-]{2,}")
+KNOWN = regex(r"[a-z][a-z0-9.+-]{2,}")
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
 POOL = 60  # the pieces that are compared for further excerpts
@@ -422,7 +423,7 @@ def _excerpt(asked: AskedTerms, quote: _Quote, best: _Piece) -> Excerpt:
     )  # fmt: skip
 
 
-_BREAK = re.compile(r"(?<=[,;:)])\s|(?<=[，；：、）])|\s(?=[–(])|\n")
+_BREAK = regex(r"(?<=[,;:)])\s|(?<=[，；：、）])|\s(?=[–(])|\n")
 
 
 def stretch(asked: AskedTerms, text: str, start: int, end: int) -> tuple[int, int]:
@@ -485,7 +486,7 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
     return ShownExcerpts("\n".join(lines), quotes, frozenset(marks))
 
 
-_FENCE = re.compile(r"```\w*\n?")
+_FENCE = regex(r"```\w*\n?")
 
 
 def _header(excerpt: Excerpt) -> str:

@@ -15,6 +15,7 @@ from prompts.text.languages import Language
 from prompts.text.misspelling import known_spelling
 from prompts.text.names_zh import frequency, tagged
 from prompts.text.question import parse_question
+from prompts.text.regex import regex
 from prompts.text.words import HAN_RUN, STOPWORDS, WORD, fold, is_han, simplified, stem, terms
 
 SHOWN = 0.4  # of its weight: what a term counts that an excerpt shows already
@@ -46,9 +47,9 @@ _SHOWS = {
         "way": "",
     }.items()
 }
-_WHY = re.compile(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
-_HOW = re.compile(r"\bhow (?:do|does|did|is|are|was|were|can|could|should|would)\b|怎么|怎样|如何", re.I)
-_LIST = re.compile(
+_WHY = regex(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|原因", re.I)
+_HOW = regex(r"\bhow (?:do|does|did|is|are|was|were|can|could|should|would)\b|怎么|怎样|如何", re.I)
+_LIST = regex(
     r"\bwhat (?:are|were)\b|\b(?:which|what)(?: [\w-]+){1,3} (?:are|were|can|may|must|should)\b"
     r"|\b(?:which|what)(?: (?!do\b|does\b|did\b)[\w-]+){0,2} (?!is\b|was\b|does\b|has\b)[a-z]+[^su\W]s\b"
     r"|\binclude[ds]?\b|\blist\b"
@@ -64,19 +65,19 @@ _COLLOQUIAL = frozenset(
     )
 )
 # What asks is in no answer. "How many" asks for a figure of the noun that ends what follows it.
-_HOW_MANY = re.compile(r"\bhow (many|much)\b")
-_MARKER = re.compile(r"^\W*\d+[.)、]")  # of a list item, which is no figure
-_COUNTED = re.compile(r"\bhow many\W+([^?.,;:()]{1,80})", re.I)
-_COUNTED_HAN = re.compile(r"多少|几")
+_HOW_MANY = regex(r"\bhow (many|much)\b")
+_MARKER = regex(r"^\W*\d+[.)、]")  # of a list item, which is no figure
+_COUNTED = regex(r"\bhow many\W+([^?.,;:()]{1,80})", re.I)
+_COUNTED_HAN = regex(r"多少|几")
 # Words between a figure and what is counted, words up to a figure after it, and signs between them in Chinese.
 WORDS_BETWEEN, WORDS_AFTER, SIGNS_BETWEEN = 3, 2, 8
-_ASKING_HAN = re.compile(
+_ASKING_HAN = regex(
     r"什么|怎么样?|怎样|如何|为[何啥]|哪[些个位里]|多少|要不要|能不能|是不是|会不会|有没有|是否|干[嘛吗]|[出起下]来的?"
 )
 _NAME_TAGS = frozenset({"nr", "nrt", "ns", "nt", "nz"})  # of the Chinese segmenter
 _KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
 _KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
-_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+")
+_NAMED = regex(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ def counts(noun: str, text: str) -> bool:
     cells = text.split("|")
     if len(cells) > 2 and any(amount_of(cell.strip("` *")) for cell in cells):
         return noun in map(stem, WORD.findall(text.lower()))
-    words = [(match.start(), stem(match[0].lower())) for match in re.finditer(WORD, text)]
+    words = [(match.start(), stem(match[0].lower())) for match in WORD.finditer(text)]
     figures = [match.start() for match in re.finditer(FIGURE, text, re.I)]
     for place, (_, word) in enumerate(words):
         first = words[max(0, place - WORDS_BETWEEN - 1)][0]
@@ -249,7 +250,7 @@ def _within_words(question: str) -> frozenset[str]:
     return frozenset(term for word, kind, _ in tagged(question) if kind[0] not in "ruydpc" for term in terms(word))
 
 
-_OPEN = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
+_OPEN = regex(r"\b(?:what|which|who|whom|whose|when|where|how|w[aeio]\w+|quel\w*|qui|combien)\b", re.I)
 
 
 def focus_of(question: str, language: Language, names: frozenset[str]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from prompts.text.amounts import MONTHS
 from prompts.text.evidence import cells_of
 from prompts.text.names import NameSpan, kind_of_words, name_spans
 from prompts.text.names_zh import is_generic, kind_of, name_spans_zh
+from prompts.text.regex import regex
 from prompts.text.relevance import PRONOUN
 from prompts.text.segment import units
 from prompts.text.tokens import usually_lower
@@ -27,7 +28,7 @@ ALIAS_PREDICATE = "also known as"
 
 Status = Literal["true", "false", "suspected"]
 
-_ANY_WORD = re.compile(r"\w+")
+_ANY_WORD = regex(r"\w+")
 # How models write that there is nothing to write.
 _NOTHING = frozenset({"none", "null", "n/a", "-", "–", "—"})
 
@@ -138,19 +139,19 @@ def _words(text: str) -> str:
 # --- relations of names in a sentence --------------------------------------------------------------------------------
 
 TOGETHER, TOGETHER_ZH = "named with", "同见"
-_LEFT_OUT = re.compile(
+_LEFT_OUT = regex(
     r"\([^()]*\)|\[[^\]]{0,300}\]|（[^（）]*）|\b(?:was|were|is|are|has|have|had|been|be|also|the|a|an|its|his|her|their|later|"
     r"then|who|which|that|and|or|but)\b|['’]s\b|[的了于是由在]|以及|并且|而且|其中|通过|"
     rf"\b(?:in\s+)?(?:\d[\d.,/–-]*(?:th|st|nd|rd)?|{'|'.join(MONTHS)})\b",
     re.I,
 )
-_WORD = re.compile(rf"[^\W\d_{CJK}]+(?:['’-][^\W\d_{CJK}]+)*|[{CJK}]+")
+_WORD = regex(rf"[^\W\d_{CJK}]+(?:['’-][^\W\d_{CJK}]+)*|[{CJK}]+")
 _PREPOSITIONS = words_in("english", "prepositions")
 _ZH_LISTING = frozenset("和 与 及 或 等 跟 同 我们".split())
-_ZH_CLAUSE = re.compile(rf"[{CJK}*][，,；。]")
+_ZH_CLAUSE = regex(rf"[{CJK}*][，,；。]")
 _MOST_WORDS, _MOST_HAN = 8, 12
-_CELL_WORD = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
-_HAN_NAME = re.compile(rf"[{CJK}·]{{2,14}}$")
+_CELL_WORD = regex(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
+_HAN_NAME = regex(rf"[{CJK}·]{{2,14}}$")
 _LINKING = frozenset("of the de la du del von van der den and for & y".split())
 _LONGEST = 80  # characters of a cell
 
@@ -290,17 +291,17 @@ def _topic_name(title: str, names: list[NameSpan]) -> str:
 
 # --- names that mean the same ----------------------------------------------------------------------------------------
 
-_STATED = re.compile(
+_STATED = regex(
     r"^\s*+[,(（]?\s*+(?:also|better|otherwise|formerly|sometimes|commonly|usually|locally|previously|generally|popularly|"
     r"simply|often)?\s*+(?:known|called|abbreviated|shortened|referred to|nicknamed|styled|romanized|written|spelled)"
     r"(?:\s+(?:locally|simply|in short|to \w+|in \w+))?\s*+(?:as|to|the)?\s*+(?:the\s+)?[\"“‘'*_]*$",
     re.I,
 )
-_BRACKET = re.compile(
+_BRACKET = regex(
     r"^\s*+[,(（]\s*+(?:or|aka|a\.k\.a\.|alias|née|born|short:?|abbr\.|in short|hereafter|the)?\s*+[\"“‘'*_]*$", re.I
 )
-_ALSO = re.compile(r"\b(?:it|he|she|they) (?:is|was|are|were) also (?:known|called)", re.I)
-_ZH_STATED = re.compile(
+_ALSO = regex(r"\b(?:it|he|she|they) (?:is|was|are|were) also (?:known|called)", re.I)
+_ZH_STATED = regex(
     r"^[\s，,（(]*(?:又称|简称|又名|也叫|亦称|原名|别名|全称|即|俗称|英文名为?|英文名?[:：]?)[\s“”\"「《]*$"
 )
 
@@ -336,19 +337,19 @@ def stated_aliases(text: str, names: list[NameSpan], topic: str) -> Iterator[tup
 _STORY = {name: "|".join(words) for name, words in groups_in("english", "story").items()}
 _PEOPLE, _KINDRED, _PLACES = _STORY["people"], _STORY["kindred"], _STORY["places"]
 _OLD = f"(?:(?:{_STORY['adjectives']}) )?"
-_SPOKEN = re.compile(r"\b(?:said|says|cried|asked|replied|answered|exclaimed|whispered|returned)\b")
-_KIN = re.compile(
+_SPOKEN = regex(r"\b(?:said|says|cried|asked|replied|answered|exclaimed|whispered|returned)\b")
+_KIN = regex(
     r"\b(?!(?:There|Here|It|That|This|What|Who|Where|He|She|Let)\b)[A-Z][a-z]+(?:['’]s) "
     rf"{_OLD}(?:{_PEOPLE}|{_KINDRED}|self|office|house|counting-house)\b"
 )
 # "The uncle" is somebody; "his uncle" is another one in every house.
-_DEFINITE = re.compile(
+_DEFINITE = regex(
     rf"\b(?:the (?:very )?({_OLD}(?:{_PEOPLE}|{_KINDRED}|{_PLACES}))|"
     rf"(?:his|her|their|my|our) ({_OLD}(?:{_PEOPLE}|{_PLACES})))\b",
     re.I,
 )
-_PLACE_HEAD = re.compile(rf"(?:{_PLACES})$")
-_OPENING_QUOTE = re.compile(r"(?<!\w)[\"“'‘](?=\w)")
+_PLACE_HEAD = regex(rf"(?:{_PLACES})$")
+_OPENING_QUOTE = regex(r"(?<!\w)[\"“'‘](?=\w)")
 _QUOTES = 2  # openings of speech that make a story
 
 

@@ -12,16 +12,17 @@ from importlib.resources import files
 from prompts.plan_table import Operation, TableFilter, TablePlan, TableView
 from prompts.text.amounts import NUMBER_WORDS, amount_of, amounts_in
 from prompts.text.question import parse_question
+from prompts.text.regex import regex
 from prompts.text.words import HAN_STOP, STOPWORDS, fold, is_han, stem
 
-_TOKEN = re.compile(r"\d[\d,.]*\d|\d|[^\W\d_\u4e00-\u9fff]+(?:['’]s\b)?|[\u4e00-\u9fff]")
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_TOKEN = regex(r"\d[\d,.]*\d|\d|[^\W\d_\u4e00-\u9fff]+(?:['’]s\b)?|[\u4e00-\u9fff]")
+_YEAR = regex(r"(?:1[5-9]|20)\d\d")
 _WORDS = tomllib.loads(files("prompts.offline").joinpath("plan_table.toml").read_text(encoding="utf-8"))
 _SIZES = {word: (row["end"], row["columns"]) for row in _WORDS["sizes"] for word in row["words"].split()}
 _NUMBERS = NUMBER_WORDS | {word: place for place, word in enumerate("一二三四五六七八九十", 1)} | {"两": 2}
 _PLAIN = {stem(word) for word in (*_WORDS["asking"].split(), *_WORDS["units"].split(), *STOPWORDS, *_NUMBERS)}
 _PLAIN |= {*HAN_STOP, *_WORDS["asking_zh"]}
-_SIZE = re.compile(r"[a-z]+|(?P<zh>最|多|更)(?P<of>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])")
+_SIZE = regex(r"[a-z]+|(?P<zh>最|多|更)(?P<of>便宜|[长短宽窄深浅重快慢贵老早新晚高大多低小少])")
 _SIDES = (  # a comparison, what tells it before a figure, what after it
     ("at_least", r"at least|no less than|since|至少|不少于|不低于", r"\W?.{0,3}以上"),
     ("at_most", r"at most|no more than|up to|不超过|至多", r"\W?.{0,3}以下"),
@@ -34,10 +35,10 @@ _CUES: tuple[tuple[Operation, str], ...] = (
     ("sum", r"\b(?:in )?total\b|\bsum\b|\baltogether\b|\bcombined\b|\boverall\b|总共|一共|总和|合计|之和|总"),
     ("count", r"\bhow many\b|\bnumber of\b|\bcount\b|多少|几(?=[座条个家位艘辆种名])"),
 )
-_NO_FIGURE = re.compile(r"^(?:why|how come)\b|^what(?:['’]s| is) an? |为什么|为何|为啥|什么意思|吗", re.I)
+_NO_FIGURE = regex(r"^(?:why|how come)\b|^what(?:['’]s| is) an? |为什么|为何|为啥|什么意思|吗", re.I)
 DOCUMENT = "document"  # the further column of tables that several documents have
-_DATED = re.compile(r"(?:19|20)\d\d|\bended\b|[年月期]")
-_RATE = re.compile(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
+_DATED = regex(r"(?:19|20)\d\d|\bended\b|[年月期]")
+_RATE = regex(r"rate|ratio|percent|price|average|%|率|单价|均", re.I)
 
 
 def plan_offline(question: str, tables: Sequence[TableView]) -> TablePlan | None:

@@ -16,18 +16,19 @@ from prompts.text.languages import names_of
 from prompts.text.names import KIND_OF, NameSpan
 from prompts.text.names_zh import LONGEST_PERSON, SURNAMES, is_generic, kind_of
 from prompts.text.question import NOUN_KIND, ParsedQuestion, parse_question
+from prompts.text.regex import regex
 from prompts.text.words import CJK, is_han
 
 READ = 16  # the last turns of a history; what was said before is no antecedent
-_YEAR = re.compile(rf"(?<!\d){YEAR}(?!\d)")
-_WHEN = re.compile(rf"(?:\b(?:{MONTH}|q[1-4]) )?{_YEAR.pattern}", re.I)
+_YEAR = regex(rf"(?<!\d){YEAR}(?!\d)")
+_WHEN = regex(rf"(?:\b(?:{MONTH}|q[1-4]) )?{_YEAR.pattern}", re.I)
 _CLAUSE = (
     r"(?:who|whose|what|when|where|why|which|how|is|was|are|were|do|does|did|has|have|had|can|could|will|would|should|"
     r"tell|describe|compare|list|name|give|explain|summari[sz]e|show|find)\b"
 )
-_QUESTION = re.compile(rf"[?？]\s*$|^(?:and |but )?{_CLAUSE}|^(?:请|介绍|比较|说明|总结|概括|列出)", re.I)
+_QUESTION = regex(rf"[?？]\s*$|^(?:and |but )?{_CLAUSE}|^(?:请|介绍|比较|说明|总结|概括|列出)", re.I)
 # What stands for something said before; of "the" and a noun only where a name has that noun.
-_REFERENCE = re.compile(
+_REFERENCE = regex(
     r"\b(?:(?P<person>he|him|his|she|hers|her)|(?P<thing>it|its|that one)|(?P<several>they|them|their|both of them)|"
     r"(?P<first>the (?:former|first one))|(?P<second>the (?:latter|second one))|"
     r"(?:(?P<that>this|that)|the) (?P<noun>[a-z-]+)(?! (?:of|that|who|which|whose|where|from|for|by|(?-i:[A-Z]))))\b"
@@ -37,20 +38,20 @@ _REFERENCE = re.compile(
     r"(?P<noun_zh>[\u4e00-\u9fff]{1,4}?)(?=的|在|有|是|成立|位于|现在|总部|什么|多|由|$)",
     re.I,
 )
-_LEAD = re.compile(
+_LEAD = regex(
     r"^(?:(?:thanks|thank you|ok(?:ay)?|great|good|i see|yes|no)\s*[.,!;]\s+)?"
     r"((?:(?:and|but|or|so|then|also)\b[\s,]*)?(?:what|how) about\s+|(?:and|but|or|so|then|also)\b[\s,]*|"
     r"还有|那(?![座个条家部本份位所])|)",
     re.I,
 )
-_JOINT = re.compile(r"^(?:and|but|so|then|also)\b[\s,]+", re.I)
-_ONLY_WH = re.compile(
+_JOINT = regex(r"^(?:and|but|so|then|also)\b[\s,]+", re.I)
+_ONLY_WH = regex(
     r"^(?:who|what|when|where|why|how|by whom|how \w+|为什么|为何|什么时候|何时|谁|在?哪里|怎么|怎样)$", re.I
 )
-_ASKING_ZH = re.compile(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
-_UNOWNED = re.compile(r"\b(?:who|what) (?:is|was|are|were) the (?:[a-z-]+ )?[a-z-]+\s*\?*$", re.I)
-_JOINED = re.compile(r"\s*(?:,|，|、|和|与|and|&)\s*(?:the )?", re.I)
-_JOINS_CLAUSES = re.compile(r"\b(?:and|if|when|where|while|because|than|which|who)\b", re.I)
+_ASKING_ZH = regex(r"什么时候|为什么|什么|哪[一里年个位]?|谁|多少|多[长高大宽深远]|怎么样?|如何|几|吗|是否")
+_UNOWNED = regex(r"\b(?:who|what) (?:is|was|are|were) the (?:[a-z-]+ )?[a-z-]+\s*\?*$", re.I)
+_JOINED = regex(r"\s*(?:,|，|、|和|与|and|&)\s*(?:the )?", re.I)
+_JOINS_CLAUSES = regex(r"\b(?:and|if|when|where|while|because|than|which|who)\b", re.I)
 _ONE = frozenset({"place", "work", "event"})  # never "they" by itself
 _NO_PERSON = _ONE | {"organisation"}
 _KINDS = dict.fromkeys("company firm business 公司 企业 机构".split(), "organisation") | dict.fromkeys(
@@ -286,7 +287,7 @@ def _last_word(name: str) -> str:
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
-_CUT = re.compile(
+_CUT = regex(
     rf"[^{CJK}A-Za-z·]+|(?<=\d)[年月日号]|第[一二三四五六七八九十]{{1,2}}[次届个座]|什么时候|什么|为什么|为何|何[时地处人]|怎样|如何|"
     r"怎么|多少|多[长高大宽深远重久]|哪一?[年个座家里位条些]|哪|谁|现在|目前|当时|如今|介绍一下|介绍|请问|请|告诉我|比较|"
     r"是否|是不是|有没有|曾经|曾|已经|全长|横跨|位于|坐落于?|出生于?|成立于?|"

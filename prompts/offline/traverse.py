@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from prompts.text.question import REQUEST_WORDS
+from prompts.text.regex import regex
 from prompts.text.words import CJK, fold
 
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
@@ -23,12 +24,12 @@ class RuleType:
     reason: str
 
 
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"(?<!\w)'(?=\S)(?!s\b)([^']{1,200}(?:'(?=[a-z])[^']{0,200}){0,4})'|[\"“]([^\"”]{1,200})[\"”]|《([^》]{1,200})》"
 )
 _LINK = r"(?:connect(?:ion|ed|s)?|link(?:ed|s)?|relat(?:ed?|es|ion|ionship)|associat(?:ion|ed)|ti(?:e|ed|es)|interact)"
 # The connection itself is what is asked for.
-_CONNECTED = re.compile(
+_CONNECTED = regex(
     rf"^(?:how|in what way)\b.*\b{_LINK}\b|"
     r"^what (?:(?:is|was|are|were) the )?(?:\w+ (?:of|or|and) )*"
     r"(?:connection|link|relation|relationship|association|tie)s?\b|"
@@ -37,7 +38,7 @@ _CONNECTED = re.compile(
     rf"\bhave to do with\b|\b(?:path|chain)s? (?:between|from)\b|"
     r"(?:什么|有何|怎样的?|如何)(?:关系|联系|关联)|是什么关系"
 )
-_OPEN = re.compile(
+_OPEN = regex(
     r"\b(?:tell|know|learn|find out|information|details?|introduction|regarding|says?) (?:me |more )*"
     r"(?:about|regarding|on)\b|"
     r"\b(?:describe|descriptions?|overview|introduc(?:e|tion)|characteristics|characterize|background|explain|"
@@ -45,24 +46,22 @@ _OPEN = re.compile(
     r"\b(?:details|information|something)\b|what (?:can|do) you (?:tell|know)|^(?:who|what) (?:is|was|are|were) □\W*$|"
     r"介绍|概述|关于□|讲讲|说说"
 )
-_RELATIVE = re.compile(r"\b(?:who|whose|that|which)\b")
-_GROUP = re.compile(
+_RELATIVE = regex(r"\b(?:who|whose|that|which)\b")
+_GROUP = regex(
     r"\b(?:the|those|any) (?:\w+ ){0,2}?(?:individuals|people|persons?|those|writers?|authors?|researchers?|members?|"
     r"creators?|founders?|owners?|directors?|\w+(?:ers|ors|ists|ees|ants|ates|men|women))\b[^□]*□|"
     r"\bthe \w+(?: \w+)? (?:of|who|that|whose|behind|for) (?:(?!between)\w+ ){0,3}?□"
 )
-_SHARED = re.compile(
+_SHARED = regex(
     r"\b(?:both|common|shared?|sharing|same|each other|mutual|overlap|jointly|together|between|either|also)\b|"
     r"共同|都|相同"
 )
-_ASKS_IF = re.compile(
-    r"^(?:did|does|do|was|were|is|are|has|have|had|can|could|will|would)\b(?! you\b)|是不是|是否|吗\W*$"
-)
-_FIRST_FIND = re.compile(
+_ASKS_IF = regex(r"^(?:did|does|do|was|were|is|are|has|have|had|can|could|will|would)\b(?! you\b)|是不是|是否|吗\W*$")
+_FIRST_FIND = regex(
     r"\bby (?:\w+ ){0,3}(?:who|those)\b|"
     r"\b(?:person|one|those|someone|man|woman|writer|author) \w* ?(?:who|that|responsible)\b"
 )
-_COMPARED = re.compile(
+_COMPARED = regex(
     r"\b(?:older|younger|larger|smaller|bigger|longer|shorter|taller|higher|earlier|later|first|more|fewer|most|"
     r"fewest|oldest|youngest|largest|smallest|longest|shortest|highest|lowest|latest|earliest)\b"
 )

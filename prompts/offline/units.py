@@ -4,22 +4,22 @@ A row has the row that names its columns; in a text that is laid out in lines a 
 Nothing is changed in the text: a unit is a span of it.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from prompts.text.languages import ENGLISH, Language
+from prompts.text.regex import regex
 from prompts.text.segment import Unit, UnitKind, units
 
 PARAGRAPH = 600  # characters: where lines are longer on average, a text runs on
 LONGEST = 700  # characters of a list item whose sentences are one unit
-_COLON = re.compile(r"[:：][*_`]*$")
-_RULE = re.compile(r"[\s|:+=_*-]+$")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_CLOSING = re.compile(r"\n[ \t]*```")
-_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
-_HEADING = re.compile(r"[\s#*_]+|[\s#*_]+$")
+_COLON = regex(r"[:：][*_`]*$")
+_RULE = regex(r"[\s|:+=_*-]+$")
+_FENCE = regex(r"\s*(?:```|~~~)")
+_CLOSING = regex(r"\n[ \t]*```")
+_IMAGE = regex(r"!\[[^\]]*\]\([^)]*\)")
+_HEADING = regex(r"[\s#*_]+|[\s#*_]+$")
 
 
 @dataclass(frozen=True, slots=True)

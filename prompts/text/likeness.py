@@ -1,6 +1,5 @@
 """Likeness of two names, other writings of one name, and what tells two names apart, by letters and words alone."""
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from rapidfuzz.distance import OSA
 
 from prompts.text.amounts import MONTHS, WEEKDAYS
 from prompts.text.names import KIND_OF, kind_of_words
+from prompts.text.regex import regex
 from prompts.text.words import CJK, WORD, fold, fold_name, groups_in, is_han, plain_name, simplified, words_in
 
 SAME_WORD = 0.8  # likeness of letters from which two words may be one word, misspelt
@@ -16,7 +16,7 @@ _ABBREVIATED = 0.9
 _INITIAL = 0.75
 _LEAST_CUT = 3  # letters of an abbreviated word
 _SAYS_LITTLE = frozenset("the a an of and de la le el du des and & at in on for by to van von der den al".split())
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
+_ORDINAL = regex(r"(?<=\d)(?:st|nd|rd|th)$")
 # Of each group a name has one member at most; two names with different ones are two things.
 _OPPOSED = (
     *(frozenset(words) for words in groups_in("english", "opposed").values()),
@@ -107,8 +107,8 @@ def numbers_of(words: Sequence[str]) -> frozenset[str]:
     return frozenset(_ORDINAL.sub("", word) for word in plain if any(sign.isdigit() for sign in word))
 
 
-_LONG_NUMBER = re.compile(r"(?<!\w)\+?\(?\d(?:[\s/().-]{0,3}\d){6,14}(?!\w)")
-_FIGURE = re.compile(r"(?<![\w.])(?!(?:1[5-9]|20)\d\d(?!\w))\d{3,6}[a-z]?(?!\w)")
+_LONG_NUMBER = regex(r"(?<!\w)\+?\(?\d(?:[\s/().-]{0,3}\d){6,14}(?!\w)")
+_FIGURE = regex(r"(?<![\w.])(?!(?:1[5-9]|20)\d\d(?!\w))\d{3,6}[a-z]?(?!\w)")
 
 
 class Numbers(NamedTuple):
@@ -133,16 +133,16 @@ def numbers_said(texts: Iterable[str]) -> Numbers:
 PERSONAL_TITLES = words_in("english", "personal_titles")
 LEGAL_FORMS = words_in("english", "legal_forms")
 _SURE_FORMS = LEGAL_FORMS - {"company", "group", "holdings", "co", "sa", "ag", "ab", "spa"}
-ZH_TITLE = re.compile(r"(?:先生|女士|博士|教授|老师|总统|主席|院士|将军|经理|工程师|同志)$")
-_ZH_ADDED = re.compile(rf"(?:(?P<legal>(?:股份|责任)?有限(?:责任)?公司|集团公司)|{ZH_TITLE.pattern[:-1]})$")
+ZH_TITLE = regex(r"(?:先生|女士|博士|教授|老师|总统|主席|院士|将军|经理|工程师|同志)$")
+_ZH_ADDED = regex(rf"(?:(?P<legal>(?:股份|责任)?有限(?:责任)?公司|集团公司)|{ZH_TITLE.pattern[:-1]})$")
 _ONE_WRITING = {word: "".join(words) for word, words in groups_in("english", "one_writing").items()}
 _NO_NAME = KIND_OF.keys() | {"of", "and", "in", "at", "for", "to", "with", "elector", "bishop", "abbess"}
 _SHORT_FIRST = {"st": "saint", "mt": "mount", "ft": "fort"}
 _CHANGED = frozenset({"and", *_SHORT_FIRST, *_ONE_WRITING, *PERSONAL_TITLES, *_SURE_FORMS})
 _LEAST_COMPACT = 6  # letters from which a name without its spaces is still that name
-_HAN = re.compile(f"[{CJK}]")
-_INVERTED = re.compile(r"([^,，]+),\s*([^,，]+)")
-_BLANK = re.compile(r"(?<!\d) | (?!\d)")
+_HAN = regex(f"[{CJK}]")
+_INVERTED = regex(r"([^,，]+),\s*([^,，]+)")
+_BLANK = regex(r"(?<!\d) | (?!\d)")
 
 
 def form(name: str) -> tuple[str, str]:

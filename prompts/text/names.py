@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from prompts.text.amounts import MONTH_OF, WEEKDAYS
+from prompts.text.regex import regex
 from prompts.text.tokens import usually_lower
 from prompts.text.words import STOPWORDS, group_of, words_in
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
 
-_TOKEN = re.compile(r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*\.?|&")
+_TOKEN = regex(r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*\.?|&")
 _CONNECTORS = words_in("english", "connectors")
 # A run may cross these only when the joined name is well known as one; alone they separate two names.
 _WEAK = frozenset("and for on in to e y".split())
 _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
-_REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
+_REFERENCE = regex(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
 _INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
 _SHOUTED = 3  # a sentence of at least so many words in capitals is a heading or a cry: its capitals name nothing
@@ -243,7 +244,7 @@ def _is_phrase(tokens: Sequence[_Token], first: int, last: int) -> bool:
 
 # --- titles ----------------------------------------------------------------------------------------------------------
 
-_QUALIFIER = re.compile(r"[(（][^()（）]*[)）]\s*$")
+_QUALIFIER = regex(r"[(（][^()（）]*[)）]\s*$")
 
 
 def _title_spans(text: str, title: str) -> list[tuple[int, int]]:
@@ -274,11 +275,11 @@ _ROLES = (
 )
 _DEEDS = "said|says|married|studied|retired|died|cried|replied|asked|thought|joined|wrote|grew|worked"
 _LIFE = r"\(\s{0,9}+(?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s{0,9}[–-]\s{0,9}[^()]{0,30}\b\d{4}\b)"
-PERSON_AFTER = re.compile(
+PERSON_AFTER = regex(
     rf"\s*+{_LIFE}|\s*+(?:\([^)]*\)\s*+)?,?\s*+"
     rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:{_DEEDS})\b)"
 )
-PLACE_BEFORE = re.compile(
+PLACE_BEFORE = regex(
     r"\b(?:born in|died in|near|north of|south of|east of|west of|located in|lives in|moved to|town of|city of)\s+$"
 )
 

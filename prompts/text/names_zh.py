@@ -14,36 +14,35 @@ from pathlib import Path
 from typing import Any
 
 from prompts.text.names import NameSpan
+from prompts.text.regex import regex
 from prompts.text.terms_zh import PROSE, VERBAL, SegmentedWord, term_spans
 from prompts.text.words import CJK, groups_in, words_in
 
-_WORK = re.compile(r"《([^《》\n]{2,30})》")
-_QUOTED = re.compile(rf"[“「『【\"]([{CJK}A-Za-z0-9·\- ]{{2,20}})[”」』】\"]")
-_GLOSSED = re.compile(
+_WORK = regex(r"《([^《》\n]{2,30})》")
+_QUOTED = regex(rf"[“「『【\"]([{CJK}A-Za-z0-9·\- ]{{2,20}})[”」』】\"]")
+_GLOSSED = regex(
     rf"([{CJK}·A-Za-z0-9]{{2,16}})\s*[(（]\s*(?:(?:简称|英文名?|英文简称|又称|又名|即|缩写为?|亦称)[:：]?\s*)?"
     r"([A-Za-z][A-Za-z0-9 .,'&/-]{1,60}?)\s*(?=[)）]|[,，;；、][^()（）]{0,40}[)）])"
 )
-_SAID = re.compile(r"[的了吗呢是谁]|什么|如何")
-_DEFINED = re.compile(rf"^([{CJK}]{{2,12}})(?=[(（][A-Za-z][A-Za-z ,-]+[)）](?:指|是|[:：]))", re.M)
-_MIXED = re.compile(
-    r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9.+-]*(?:算法|基准|数据集|定理|定律|函数|指数|系数|协议|引擎)(?![器库])"
-)
-_LATIN = re.compile(r"(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9_])")
-_SPELLED = re.compile("[A-Za-z]{2}")
-_CALL = re.compile(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
-_COMPOUND = re.compile(r"[a-z]{3,}-[a-z]{3,}")
-_TRANSLITERATED = re.compile(rf"[{CJK}]{{1,12}}(?:·[{CJK}]{{1,8}})+")
-_MASKED = re.compile(
+_SAID = regex(r"[的了吗呢是谁]|什么|如何")
+_DEFINED = regex(rf"^([{CJK}]{{2,12}})(?=[(（][A-Za-z][A-Za-z ,-]+[)）](?:指|是|[:：]))", re.M)
+_MIXED = regex(r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9.+-]*(?:算法|基准|数据集|定理|定律|函数|指数|系数|协议|引擎)(?![器库])")
+_LATIN = regex(r"(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9_])")
+_SPELLED = regex("[A-Za-z]{2}")
+_CALL = regex(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
+_COMPOUND = regex(r"[a-z]{3,}-[a-z]{3,}")
+_TRANSLITERATED = regex(rf"[{CJK}]{{1,12}}(?:·[{CJK}]{{1,8}})+")
+_MASKED = regex(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\]\([^)\s]{1,500}\)|https?://\S+|\\[A-Za-z]+(?:\{[^{}]*\})*|\$\$.*?\$\$|\$[^$\n]*\$|"
     r"(?<![\w.%-])/?[\w%.-]+(?:/[\w%.-]+)+|\b[\w-]{1,80}\.(?:py|md|json|txt|html?|com|org|io)\b|\b[a-z0-9]+_\w+|<[^<>\n]{1,200}>",
     re.S,
 )
-_CLAUSE_CUT = re.compile(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
+_CLAUSE_CUT = regex(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
 _CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
 SURNAMES = words_in("chinese", "surnames")
 _SUFFIXES = frozenset("器度率值法性论")  # the segmenter cuts them off words that it does not know
-_NO_NAME = re.compile("\u3000|^[图表] ?\\d|^[^A-Za-z\u3400-\u9fff]")
-_HAN = re.compile(rf"[{CJK}]{{2,}}")
+_NO_NAME = regex("\u3000|^[图表] ?\\d|^[^A-Za-z\u3400-\u9fff]")
+_HAN = regex(rf"[{CJK}]{{2,}}")
 _COMMON_NAME, _COMMON_PERSON = 20_000, 50
 LONGEST_PERSON = 3
 _PERSON_TAGS = frozenset({"nr", "nrt", "nrfg"})

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from prompts.text.amounts import MONTH_OF, MONTHS
+from prompts.text.regex import regex
 from prompts.text.words import known_languages, words_in
 
 UnitKind = Literal["heading", "row", "item", "code", "plain"]
@@ -27,7 +28,7 @@ class Unit(NamedTuple):
 
 # --- sentences -------------------------------------------------------------------------------------------------
 
-_LINE = re.compile(
+_LINE = regex(
     r"""[ \t\u3000]*(?:
       (?P<fence>```|~~~)
     | (?P<heading>\#{1,6}[ \t]+\S)
@@ -39,20 +40,20 @@ _LINE = re.compile(
     )""",
     re.VERBOSE,
 )
-_TRIPLE = re.compile(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be, that each place is tried quickly
+_TRIPLE = regex(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be, that each place is tried quickly
 _CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
-_STOP = re.compile(
+_STOP = regex(
     rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"
     rf"|(?P<loud>(?<![!?])[!?]++{_CLOSERS}+)(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
     rf"|(?P<dot>(?:(?<!\.)\.++|…)(?:{_CLOSERS}+|“))(?=\s|$)"
     r"|(?<=[\u3400-\u9fff])(?P<mixed>\.)(?=[\u3400-\u9fff])"
 )
-_NEXT = re.compile(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")
-_NEXT_WORD = re.compile(r"\s*[\"'“‘(\[]*([^\W\d_]*)")
-_CODE = re.compile(r"`[^`\n]+`")
-_INITIAL = re.compile(r"\s*[A-ZÀ-ÞА-Я]\.")
-_LAST_WORD = re.compile(r"(?:[^\W\d_]\.){0,12}[^\W\d_]{1,24}$")
-_ORDINAL = re.compile(r"(?<![\d.])\d{1,2}$")
+_NEXT = regex(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")
+_NEXT_WORD = regex(r"\s*[\"'“‘(\[]*([^\W\d_]*)")
+_CODE = regex(r"`[^`\n]+`")
+_INITIAL = regex(r"\s*[A-ZÀ-ÞА-Я]\.")
+_LAST_WORD = regex(r"(?:[^\W\d_]\.){0,12}[^\W\d_]{1,24}$")
+_ORDINAL = regex(r"(?<![\d.])\d{1,2}$")
 _ALWAYS = words_in("english", "always_go_on")
 _SHORT_MONTHS = MONTH_OF.keys() - MONTHS
 _BEFORE_FIGURES = words_in("english", "before_figures") | _SHORT_MONTHS  # "No. 5", "Jan. 3"
@@ -61,7 +62,7 @@ _STARTERS = words_in("english", "starters")
 _SHORTEST, _UNWRAPPED = 30, 200  # nobody wraps lines at fewer or more characters: such a newline is meant
 _SENTENCE_ENDS = ".!?:;。！？：；|"
 _BULLETS = "-*+•·▪◦‣●"
-_SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?\s")
+_SECTION = regex(r"\d{1,2}(?:\.\d{1,2})+\.?\s")
 
 
 def units(text: str) -> list[Unit]:
@@ -208,14 +209,12 @@ def _ends_after(word: str, first: str, following: str) -> bool:
 
 # --- scripts ---------------------------------------------------------------------------------------------------
 
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_KANA = re.compile(r"[\u3041-\u30ff\uff66-\uff9f]")
-_HANGUL = re.compile(r"[\u1100-\u11ff\uac00-\ud7af]")
-_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
-_OTHER_WORD = re.compile(r"[\u0370-\u0dff\u0e00-\u10ff]+")
-_CJK = re.compile(
-    r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7af\U00020000-\U0003ffff]"
-)
+_HAN = regex(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_KANA = regex(r"[\u3041-\u30ff\uff66-\uff9f]")
+_HANGUL = regex(r"[\u1100-\u11ff\uac00-\ud7af]")
+_LATIN_WORD = regex(r"[A-Za-z\u00c0-\u024f]+")
+_OTHER_WORD = regex(r"[\u0370-\u0dff\u0e00-\u10ff]+")
+_CJK = regex(r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7af\U00020000-\U0003ffff]")
 _SAMPLE = 20_000
 
 

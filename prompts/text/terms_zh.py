@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from prompts.text.regex import regex
 from prompts.text.words import CJK, words_in
 
 _BREAK_TAGS = ("p", "c", "u", "r", "y", "f", "m", "q", "t", "x", "w", "e", "o")
@@ -29,16 +30,16 @@ _WEAK = words_in("chinese", "weak_heads")
 # Heads that with a word before them name one thing.
 _HEADS = words_in("chinese", "heads")
 
-_MADE = re.compile(rf"[{CJK}]{{2,}}(?:器|法|论|学|图|树|层|率|值|度|集|库|键|链|网)$")
+_MADE = regex(rf"[{CJK}]{{2,}}(?:器|法|论|学|图|树|层|率|值|度|集|库|键|链|网)$")
 
-_LABEL = re.compile(
+_LABEL = regex(
     rf"(?:^|[\n。？！?!;；)）>]|[*•\-]\s)[-*•>#\s]{{0,40}}+(?:\d{{1,2}}[.、][-*•>#\s]{{0,40}}+){{0,3}}"
     rf"((?=[^\n]{{0,24}}?[{CJK}])[{CJK}A-Za-z0-9+·\- ]{{2,18}}?)(?:\*\*)?\s{{0,9}}(?=[:：(（])"
 )
-_HEADING = re.compile(rf"^#{{1,6}}\s{{1,9}}(?:\d+(?:\.\d+)*\.?\s{{0,9}})?([{CJK}A-Za-z0-9+·\- ]{{2,16}})\s*$", re.M)
-_LISTED = re.compile(rf"(?:例如|比如|如|包括)((?:[{CJK}A-Za-z0-9\-]{{2,10}}[、或和与及])+[{CJK}A-Za-z0-9\-]{{2,10}})")
-_JOINT = re.compile("[、或和与及]")
-_PHRASE = re.compile(
+_HEADING = regex(rf"^#{{1,6}}\s{{1,9}}(?:\d+(?:\.\d+)*\.?\s{{0,9}})?([{CJK}A-Za-z0-9+·\- ]{{2,16}})\s*$", re.M)
+_LISTED = regex(rf"(?:例如|比如|如|包括)((?:[{CJK}A-Za-z0-9\-]{{2,10}}[、或和与及])+[{CJK}A-Za-z0-9\-]{{2,10}})")
+_JOINT = regex("[、或和与及]")
+_PHRASE = regex(
     rf"^[仅只不每该此]|[{CJK}] [{CJK}]|[的了吗呢么是在与和及或从将被把让为对等怎谁于请]|"
     r"什么|如何|几个|一个|这|那|其他|本文|我们|作者"
 )

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from functools import cache, lru_cache
 
+from prompts.text.regex import regex
 from prompts.text.words import HAN_RUN, STOPWORDS, WORD, fold, is_han, lines_of, simplified, stem, word_terms
 
 
@@ -66,7 +67,7 @@ def members(concept: str) -> tuple[str, ...]:
 
 SAME, SYNONYM, DERIVED = 1.0, 0.9, 0.8
 _LEAST_SHARED = 5  # letters that two words of one family begin with
-_AGENT = re.compile(r"(?:ations?|ions?|ors?|ers?|ress|ments?|ship|ing|ist|ity|al|ed|ic)$")
+_AGENT = regex(r"(?:ations?|ions?|ors?|ers?|ress|ments?|ship|ing|ist|ity|al|ed|ic)$")
 
 # A meaning, and the words and short phrases that may stand for it. A word may have several meanings.
 # What a relation says in one direction, the other says in the opposite one.
@@ -76,7 +77,7 @@ _MALE = "father dad daddy papa son husband brother groom nephew uncle 父亲 爸
 SEXES = ("female", "male")
 _SEX_OF = dict.fromkeys(_FEMALE.split(), "female") | dict.fromkeys(_MALE.split(), "male")
 _SMALL = frozenset("of by in is has had was were the a an to at for on from with and or as be are been".split())
-_SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|[^\w]+|_+")
+_SPLIT = regex(r"(?<=[a-z])(?=[A-Z])|[^\w]+|_+")
 
 
 @lru_cache(maxsize=1)

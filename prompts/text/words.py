@@ -10,11 +10,13 @@ from typing import cast
 
 import Stemmer
 
+from prompts.text.regex import regex
+
 CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-HAN_RUN = re.compile(f"[{CJK}]+")
-WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.-][^\\W_{CJK}]+)*|[{CJK}]+")
-_APOSTROPHE_S = re.compile(r"['’]s\b")
-_JOINT = re.compile(r"['’.\-]")
+HAN_RUN = regex(f"[{CJK}]+")
+WORD = regex(f"[^\\W_{CJK}]+(?:['’.-][^\\W_{CJK}]+)*|[{CJK}]+")
+_APOSTROPHE_S = regex(r"['’]s\b")
+_JOINT = regex(r"['’.\-]")
 
 
 @cache
@@ -54,7 +56,7 @@ STEMMERS = {
     "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
 }  # fmt: skip
 
-_PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
+_PLAIN = regex(r"[A-Za-z]+(?: [A-Za-z]+)*")
 _ARTICLES = ("the ", "a ", "an ")
 
 
@@ -161,7 +163,7 @@ def content_terms(text: str, language: str = "en") -> list[str]:
     return list(distinct)
 
 
-_OTHER_WORD = re.compile(r"[^\W\d_\u4e00-\u9fff]+")
+_OTHER_WORD = regex(r"[^\W\d_\u4e00-\u9fff]+")
 
 
 def is_han(text: str) -> bool:

@@ -5,7 +5,6 @@ need the judge are made by `tasks/evaluate/judge.py`. Higher is better but for w
 """
 
 import math
-import re
 import string
 import unicodedata
 from collections import Counter
@@ -19,6 +18,7 @@ from typing import Any, Literal
 
 from prompts.engine.bridge import run_sync
 from prompts.judge import RUBRICS, Grade
+from prompts.text.regex import regex
 from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
 from storage.errors import UsageError
@@ -36,9 +36,9 @@ CUTS = (1, 2, 5, 8, 10)
 # Claims with at least this ROUGE-L in common say the same (GraphRAG tries .2 to .5).
 SAME_CLAIM = 0.5
 LOONG_LEVELS = ("spotlight_locating", "comparison", "clustering", "chain_of_reasoning")
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_HAN = re.compile(r"([\u3400-\u9fff])")
-_WORD = re.compile(r"\w+")
+_ARTICLES = regex(r"\b(a|an|the)\b")
+_HAN = regex(r"([\u3400-\u9fff])")
+_WORD = regex(r"\w+")
 _VERDICTS = frozenset({"yes", "no", "noanswer", "是", "否"})
 
 

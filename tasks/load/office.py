@@ -5,11 +5,11 @@ All three are zip archives. An encrypted one is an OLE container instead, which 
 
 import datetime
 import io
-import re
 import zipfile
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from prompts.text.regex import regex
 from tasks.load.rows import MOST_CELLS, table_lines
 from tasks.load.text import (
     LARGEST_DOCUMENT,
@@ -27,9 +27,9 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LARGEST = 1 << 30
 _LARGEST_WORD, _TAGS_OF_WORD = 30_000_000, 600_000  # its reader takes some 40 µs for a tag, 20 bytes for one of text
 _DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
-_CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
-_SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
-_IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
+_CELLS = regex(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
+_SLIDE = regex(r"<!-- Slide number: \d+ -->\n?")
+_IMAGE = regex(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
 
 
 def read_office(data: bytes, ending: str) -> PageText:
@@ -139,8 +139,8 @@ def _property_title(archive: zipfile.ZipFile) -> str:
 # --- figures of spreadsheets -----------------------------------------------------------------------------------
 
 # The digits of a number format, and all that is neither digits nor shown: colours, widths, quotation marks.
-_DIGITS = re.compile(r"[#0?][#0?.,]*")
-_MARKUP = re.compile(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
+_DIGITS = regex(r"[#0?][#0?.,]*")
+_MARKUP = regex(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
 _GENERAL_DIGITS = 11
 
 

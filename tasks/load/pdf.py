@@ -11,24 +11,23 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from prompts.text.regex import regex
 from tasks.load.office import join_pages
 from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
 
 if TYPE_CHECKING:
     import pypdfium2
 
-_FIGURES = re.compile(r"\b[0-9]{1,5}\b")
-_PAGE_NUMBER = re.compile(
+_FIGURES = regex(r"\b[0-9]{1,5}\b")
+_PAGE_NUMBER = regex(
     r"(?:page|seite|p\.|第)?\s*+[-–—]?\s*+(?:\d{1,4}|[ivxlc]{1,6})\s*+[-–—]?\s*+(?:(?:of|/|von)\s*\d{1,4}|页)?",
     re.IGNORECASE,
 )
-_SOFT_BREAK = re.compile("[\ufffe\x02\u00ad]\n?")
-_HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
-_BULLET = re.compile(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
-_ENDS = re.compile(r"[.!?:;。！？：；]['\"”’)\]]*$")
-_NO_TITLE = re.compile(
-    r"^(?:untitled|microsoft word - .*|.*\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?))$", re.IGNORECASE
-)
+_SOFT_BREAK = regex("[\ufffe\x02\u00ad]\n?")
+_HYPHEN = regex(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
+_BULLET = regex(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
+_ENDS = regex(r"[.!?:;。！？：；]['\"”’)\]]*$")
+_NO_TITLE = regex(r"^(?:untitled|microsoft word - .*|.*\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?))$", re.IGNORECASE)
 _PASSWORD, _SECURITY = 4, 5  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 

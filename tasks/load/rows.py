@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from prompts.text.regex import regex
 from prompts.text.words import STOPWORDS
 from storage.errors import UsageError
 from storage.records import DeadLetter, Part, Record, Triple
@@ -40,13 +41,13 @@ _MOST_LETTERS = 1_000  # of one file: what is wrong with the rest is only counte
 _MOST_FAILED = 1_000_000  # of one file: it is no list of rows
 MOST_DOCUMENTS = 2_000_000  # of a run, which holds some 3 kB of memory for each beside its text
 MOST_CELLS = 4_000_000  # of a table, or values of a JSON text: some 200 bytes of memory each
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LINE = regex(r"[^\n]*\n|[^\n]+")
 _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
 _PREDICATES = ("predicate", "relation", "label")
 _WEIGHT = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
-_FIGURE = re.compile(r"[-+(]?[$€£¥]?\d[\d.,' ]*%?\)?$")
-_YEAR = re.compile(r"[12]\d{3}$")
+_FIGURE = regex(r"[-+(]?[$€£¥]?\d[\d.,' ]*%?\)?$")
+_YEAR = regex(r"[12]\d{3}$")
 _LARGEST_FIELD = 1 << 28
 
 
@@ -345,13 +346,13 @@ _KNOWN = (
     r",?\s{1,9}(?:(?:also|better|commonly|formerly|usually|sometimes|often|originally)\s+)?"
     r"(?:known|called|titled|spelt|spelled|born|née)\b[^.;]{0,120}?"
 )
-_OPENING = re.compile(
+_OPENING = regex(
     r"\W{0,2}(?P<name>[^\W_][^,;()\n\"“”]{0,90}?)[\"”]?\s{0,9}"
     rf"(?P<more>(?:,?\s{{0,9}}{_ANY_BRACKET}\s{{0,9}}|{_KNOWN}){{0,3}}),?\s{{1,9}}(?:is|was|are|were)\s+(?P<article>an?|the|one)?\b"
 )
 _LOOKED_AT = 600  # characters
 _MOST_WORDS = 12
-_SENTENCE_END = re.compile(r"[a-z]{3}\. ")
+_SENTENCE_END = regex(r"[a-z]{3}\. ")
 _SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
 
 

@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from prompts.text.regex import regex
 from storage.records import Record, Scalar
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
 _DETECTED = ["utf_16", "utf_32", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1252", "cp1251"]
-_BREAKS = re.compile("\r\n|[\r\v\f\x85]")
+_BREAKS = regex("\r\n|[\r\v\f\x85]")
 _CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
-_UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-_FRONT = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
-_HEADING = re.compile(r"^(?:(#{1,6})[ \t]+(\S.*)|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
+_UNWANTED = regex("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_FRONT = regex(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
+_HEADING = regex(r"^(?:(#{1,6})[ \t]+(\S.*)|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
 # Tags, and images with what they lead to: what a page is decorated with before it begins.
-_DECORATION = re.compile(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
+_DECORATION = regex(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
 _OPENING = 5_000  # characters
-_FIELDS = re.compile(r"(?:[\w-]{1,40}:[ \t].*(?:\n|$)){2}")
-_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_MARKS = re.compile(
+_FIELDS = regex(r"(?:[\w-]{1,40}:[ \t].*(?:\n|$)){2}")
+_FENCED = regex(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_MARKS = regex(
     r"!?\[([^\]]{0,500})\]\([^)]{0,500}\)|[*`]{1,3}(?=\S)|(?<=\S)[*`]{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
 )
 _LONGEST_TITLE = 100  # of a first line that is taken for one
@@ -198,8 +199,8 @@ _BLOCKS = [
 # count as a character each.
 _COPIED_CELLS, _COPIED_CHARACTERS = 100_000, 1_000_000
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
-_BLANKS = re.compile(r"\n{3,}")
-_TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
+_BLANKS = regex(r"\n{3,}")
+_TRAILING = regex(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
 
 
 class PageText(Record):

@@ -5,7 +5,6 @@ then what is near in meaning.
 with capitals: what general English writes small is no name by itself.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -17,14 +16,15 @@ from rapidfuzz.distance import OSA
 
 from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
+from prompts.text.regex import regex
 from prompts.text.tokens import usually_lower
 from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, simplified
 from storage.records import Record
 from tasks.resolve.keys import name_key
 
-_WORD = re.compile(f"[^\\W_{CJK}]+(?:['’.][^\\W_{CJK}]+)*|[{CJK}]+")
-_POSSESSIVE = re.compile(r"['’]s$")
-_BRACKETED = re.compile(r"[(（][^()（）]{1,60}[)）]")
+_WORD = regex(f"[^\\W_{CJK}]+(?:['’.][^\\W_{CJK}]+)*|[{CJK}]+")
+_POSSESSIVE = regex(r"['’]s$")
+_BRACKETED = regex(r"[(（][^()（）]{1,60}[)）]")
 _ARTICLES = frozenset({"the", "a", "an"})
 MAX_WORDS = 16  # of a name
 
@@ -162,8 +162,8 @@ class NearNames:
         return [(near, score / 100) for near, score, _ in matches]
 
 
-_FIGURE = re.compile(r"\d+|\b[ivxlc]+\b")
-_QUALIFIED = re.compile(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
+_FIGURE = regex(r"\d+|\b[ivxlc]+\b")
+_QUALIFIED = regex(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
 # What another name than its main one counts for.
 OTHER_NAME = 0.9
 _LAST_LINKED = 256  # questions

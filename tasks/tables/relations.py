@@ -14,6 +14,7 @@ from itertools import zip_longest
 
 from prompts.plan_table import TableView
 from prompts.text.amounts import amount_of, scale_stated
+from prompts.text.regex import regex
 from prompts.text.words import fold, fold_name
 from storage.records import Document
 
@@ -22,14 +23,14 @@ Span = tuple[int, int]
 Word = tuple[Span, str]
 # The names of columns, and rows of cells; the first column holds what the rows are called.
 Read = tuple[Sequence[str], Sequence[Sequence[Span | None]]]
-_SEGMENT = re.compile(r"\S+(?: \S+)*")
-_BAR = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"\|?\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|?")
-_MONEY_ALONE = re.compile(r"(?:US|HK|[CA])?[$€£¥￥]")
-_CLOSING = re.compile(r"[)）]?\s*+%?\s*+[)）]?")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_TIME = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)|\bended\b|[年月期]")
-_PAGE = re.compile(r"\d{1,4}")
+_SEGMENT = regex(r"\S+(?: \S+)*")
+_BAR = regex(r"(?<!\\)\|")
+_RULE = regex(r"\|?\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|?")
+_MONEY_ALONE = regex(r"(?:US|HK|[CA])?[$€£¥￥]")
+_CLOSING = regex(r"[)）]?\s*+%?\s*+[)）]?")
+_YEAR = regex(r"(?:19|20)\d\d")
+_TIME = regex(r"(?<!\d)(?:19|20)\d\d(?!\d)|\bended\b|[年月期]")
+_PAGE = regex(r"\d{1,4}")
 # Odd blanks become spaces: offsets stay as they are.
 _BLANKS = str.maketrans(dict.fromkeys("\u200b\xa0\u2002\u2003\u2007\u2009\u202f\ufeff\t\u3000", " "))
 _LONGEST_HEADING, _LONGEST_LABEL, _MOST_HEADER_LINES = 120, 150, 3

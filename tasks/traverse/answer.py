@@ -2,7 +2,6 @@
 itself, all with the statements that they rest on.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -10,6 +9,7 @@ from itertools import islice
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
+from prompts.text.regex import regex
 from prompts.text.words import is_han
 from storage.answer_records import Fallback, SubQuestion
 from storage.graph_records import Relation
@@ -21,7 +21,7 @@ from tasks.traverse.plan import CheckedStep, Operand, Outcome, Problem, StepResu
 
 MOST_STATEMENTS = 24
 MOST_NAMED = 20
-_TRIPLE = re.compile(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
+_TRIPLE = regex(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
 _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", "sort"})
 
 

@@ -1,17 +1,17 @@
 """The entities of the graph that a question names, and where in it the names stand."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from prompts.text.regex import regex
 from prompts.text.words import STOPWORDS, WORD, fold_name
 from storage.records import by_key
 from tasks.retrieve.link import Link, Names, longest_stretches
 from tasks.step import step
 
 SHORTEST = 2
-_POSSESSIVE = re.compile(r"\s{0,9}['’]\s{0,9}s?$")
+_POSSESSIVE = regex(r"\s{0,9}['’]\s{0,9}s?$")
 _JOINED = ("_", "-")
 
 

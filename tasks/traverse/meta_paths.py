@@ -11,6 +11,7 @@ from itertools import islice
 
 from rapidfuzz import fuzz, process
 
+from prompts.text.regex import regex
 from prompts.text.thesaurus import (
     SEXES,
     SYNONYM,
@@ -38,8 +39,8 @@ _LEAST_WORDED = 0.3
 _AGAIN = 0.2  # worth of a cue that says once more what another one said of the same step
 # Verbs that have an opposite ("taught": the pupils' side), as a question or a relation has them.
 _VERBS = r"(?:taught|teach(?:es)?|mentored|supervise[sd]?|succeed(?:s|ed)?|precede[sd]?|follow(?:s|ed)?)"
-_DOING = re.compile(rf"{_VERBS}$", re.I)
-_NAMES_SOURCE = re.compile(rf"[\W_]of$|^{_VERBS}$", re.I)
+_DOING = regex(rf"{_VERBS}$", re.I)
+_NAMES_SOURCE = regex(rf"[\W_]of$|^{_VERBS}$", re.I)
 
 Chain = tuple[Relation, ...]
 

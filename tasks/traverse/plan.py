@@ -2,12 +2,12 @@
 query engine). What a step finds, or why it finds nothing, is an outcome.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
 from typing import Literal
 
+from prompts.text.regex import regex
 from prompts.traverse import Hop, Operator, PlanStep, TraversalPlan
 from storage.graph import Direction, Measured, TraversalReader
 from storage.graph_records import Relation
@@ -21,7 +21,7 @@ K = 3  # shortest paths
 WIDE = 6  # results of a step that are described or connected further
 MOST_AROUND = 40  # relations
 MOST_COMPARED = 4  # things of which all are shown, so that a comparison can be followed
-_REFERENCE = re.compile(r"\{(\d+)\}")
+_REFERENCE = regex(r"\{(\d+)\}")
 ProblemKind = Literal["no path", "not in the graph", "bad plan"]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from prompts.text.question import DIRECTION, REQUEST_WORDS
+from prompts.text.regex import regex
 from prompts.text.words import fold, stem
 from prompts.traverse import SURE, Operator, PlanStep, PlanTraversal, TraversalPlan
 from storage.answer_records import QuestionType
@@ -18,16 +19,12 @@ from tasks.traverse.meta_paths import MOST_NEAR, WordedPath, best_paths, step_sc
 from tasks.traverse.plan import CheckedStep, Problem, TraversalGraph, UnfitPlan, check
 from tasks.traverse.relation_cues import Cue, cues_around, cues_in
 
-_ASKS_IF = re.compile(
-    r"^\W*(?:did|does|do|was|were|is|are|has|have|had)\b(?!.*\bor\b.*\bor\b)|是不是|是否|吗\W*$", re.I
-)
-_COUNTED = re.compile(
-    r"\bhow many\b|\b(?:count|number) (?:of )?(?:all )?the\b|\bwhat is the number of\b|多少|几个", re.I
-)
+_ASKS_IF = regex(r"^\W*(?:did|does|do|was|were|is|are|has|have|had)\b(?!.*\bor\b.*\bor\b)|是不是|是否|吗\W*$", re.I)
+_COUNTED = regex(r"\bhow many\b|\b(?:count|number) (?:of )?(?:all )?the\b|\bwhat is the number of\b|多少|几个", re.I)
 # What compares or excludes is planned by a model only.
-_BEYOND_WORDS = re.compile(rf"\b(?:not|except|other than|without|{'|'.join(DIRECTION)})\b|n't\b", re.I)
-_SHARED = re.compile(r"\b(?:both|common|shared?|same|mutual|also)\b|共同|都|相同", re.I)
-_LINKED = re.compile(r"\b(?:connect|link|relat|associat|tie)\w*|关系|联系", re.I)
+_BEYOND_WORDS = regex(rf"\b(?:not|except|other than|without|{'|'.join(DIRECTION)})\b|n't\b", re.I)
+_SHARED = regex(r"\b(?:both|common|shared?|same|mutual|also)\b|共同|都|相同", re.I)
+_LINKED = regex(r"\b(?:connect|link|relat|associat|tie)\w*|关系|联系", re.I)
 _IN_FIRST = "{1}"
 
 Draft = TraversalPlan | Problem

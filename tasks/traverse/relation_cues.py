@@ -7,6 +7,7 @@ what stands before it comes last to first.
 import re
 from dataclasses import dataclass, replace
 
+from prompts.text.regex import regex
 from prompts.text.thesaurus import han_words, phrases
 from prompts.text.words import CJK, HAN_STOP, STOPWORDS, fold, stem
 
@@ -23,13 +24,13 @@ _EMPTY = frozenset(
 _SILENT = (STOPWORDS | _EMPTY) - {"own"}
 _WHOSE = frozenset("s his her its their my your our".split())
 _ASKING = frozenset("where when why how who whom".split())
-_WORD = re.compile(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
-_OWNED = re.compile(r"\s{0,9}['’]\s{0,9}s\b|\s{0,9}的")
-_TO_DO = re.compile(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does she do?"
-_DOES = re.compile(r"\b(?:does|did|do)\b.+\bdo\b")
+_WORD = regex(rf"[^\W_{CJK}]+(?:['’-][^\W_{CJK}]+)*|[{CJK}]+")
+_OWNED = regex(r"\s{0,9}['’]\s{0,9}s\b|\s{0,9}的")
+_TO_DO = regex(r"\bdo(?: for (?:a |the )?living)?(?=\W*$)")  # "What does she do?"
+_DOES = regex(r"\b(?:does|did|do)\b.+\bdo\b")
 _WHERE = {"work": "work_at", "employ": "work_at"}  # "Where does she work?" asks for no profession
 _ELDERS = frozenset("father mother parent parents dad mom mum pa ma".split())
-_GRAND = re.compile(r"^(?:great-?)?grand-?(?=\w{3})")
+_GRAND = regex(r"^(?:great-?)?grand-?(?=\w{3})")
 
 
 @dataclass(frozen=True, slots=True)
