@@ -23,8 +23,8 @@ _SAYS_IT = 0.5
 _LINE = regex(".+")
 # A predicate may hold brackets; where both readings are possible, those in a name are likelier.
 _TRIPLE_LINES = (
-    re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>[^\[\]]{0,1000})\]-> (?P<o>.+)"),
-    re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>.{0,1000}?)\]-> (?P<o>.+)"),
+    regex(r"(?P<s>.{1,1000}?) -\[(?P<p>[^\[\]]{0,1000})\]-> (?P<o>.+)"),
+    regex(r"(?P<s>.{1,1000}?) -\[(?P<p>.{0,1000}?)\]-> (?P<o>.+)"),
 )
 
 

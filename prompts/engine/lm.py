@@ -56,11 +56,11 @@ _CONNECTIONS = 10_000  # our own limits admit calls
 _REFUSALS = (
     (
         "response_format",
-        re.compile(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I),
+        regex(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I),
     ),
-    ("max_tokens", re.compile(r"max_completion_tokens|max_tokens.{0,40}(?:not supported|unsupported)", re.I)),
-    ("temperature", re.compile(r"temperature", re.I)),
-    ("stream_options", re.compile(r"stream_options|include_usage", re.I)),
+    ("max_tokens", regex(r"max_completion_tokens|max_tokens.{0,40}(?:not supported|unsupported)", re.I)),
+    ("temperature", regex(r"temperature", re.I)),
+    ("stream_options", regex(r"stream_options|include_usage", re.I)),
 )
 _WEAKER = {"json_schema": "json_object", "json_object": "text", "text": "text"}
 _CALLING: ContextVar[bool] = ContextVar("calling", default=False)

@@ -34,7 +34,7 @@ FIGURE = (
 )
 # What stands in a text where a question asks for it.
 _SHOWS = {
-    kind: re.compile(pattern, re.I)
+    kind: regex(pattern, re.I)
     for kind, pattern in {
         "number": rf"(?:{FIGURE})",
         "date": rf"\b1\d{{3}}\b|\b20\d\d\b|\b{MONTH}\b\W{{1,2}}\d|\d\W{{1,2}}{MONTH}\b|[年月日]",

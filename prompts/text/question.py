@@ -111,17 +111,17 @@ _COST = regex(
     r"\bhow (?:expensive|costly)\b"
 )
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
-    ("text", re.compile(r"^why\b")),
+    ("text", regex(r"^why\b")),
     ("money", _COST),
-    ("number", re.compile(r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b")),
+    ("number", regex(r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b")),
     (
         "date",
-        re.compile(
+        regex(
             r"^(?:[\w ]+ )?when (?:is|was|were|are|did|does|do|will|has|have|had)\b|\b(?:what|which) year\b|\bwhen\W*$"
         ),
     ),
-    ("place", re.compile(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
-    ("person", re.compile(r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$")),
+    ("place", regex(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
+    ("person", regex(r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$")),
 )
 
 
