@@ -80,6 +80,11 @@ _KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "perso
 _NAMED = regex(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+")
 
 
+# The least rarity of a name, as a share of the greatest: one that all of a collection is about tells no text of it
+# from another.
+TELLING = 0.25
+
+
 @dataclass(frozen=True, slots=True)
 class AskedTerms:
     """A question as it is compared: what its terms weigh (1 together), its names as terms, the kind asked for."""
@@ -147,12 +152,12 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
     if words:
         weights = {term: weight * math.sqrt(_rarest(term, words)) for term, weight in weights.items()}
     total = sum(weights.values()) or 1.0
-    named = () if is_han(question) else language.names(question)
-    names = {
+    named = {
         name.text: frozenset(spelled.get(term, term) for term in held)
-        for name in named
+        for name in (() if is_han(question) else language.names(question))
         if (held := [term for term in language.terms(name.text) if term not in _COLLOQUIAL])
     }
+    names = {text: name for text, name in named.items() if max(map(rarity, name)) >= TELLING * unknown}
     things = [name for text, name in names.items() if not (text.isupper() and len(text) <= ACRONYM)]
     if is_han(question):
         tags = [(word, kind) for word, kind, _ in tagged(content) if len(word) > 1 and frequency(word) < ORDINARY]
@@ -161,7 +166,7 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         {term: weight / total for term, weight in weights.items()},
         tuple(names.values()),
         language.asks_for(question) or _kind_asked(question),
-        {} if is_han(question) else focus_of(question, language, frozenset().union(*names.values())),
+        {} if is_han(question) else focus_of(question, language, frozenset().union(*named.values())),
         language,
         frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
         tuple(things),

@@ -325,6 +325,25 @@ def test_meaning_under_the_heading_decides_beside_the_words() -> None:
     assert "Leaving: Casting off takes an hour." in read
 
 
+@pytest.mark.parametrize(("rarity", "meaning_is_read"), [(0.5, True), (4.0, False)])
+def test_a_name_that_most_texts_bear_is_as_if_it_were_not_named(rarity: float, meaning_is_read: bool) -> None:
+    text = "Kestrel needs oil for its departure in May. Casting off takes an hour. Kestrel is a boat."
+    read: list[str] = []
+
+    def similarity(_: str, texts: Sequence[str]) -> list[float]:
+        read.extend(texts)
+        return [0.9 if "Casting off" in text else 0.1 for text in texts]
+
+    def rarity_of(term: str) -> float:
+        return {"kestrel": rarity, "\0": 8.0}.get(term, 6.0)
+
+    passages = [OfferedPassage(1, "The boat", "", text)]
+    first = best_excerpts("When is the departure of Kestrel?", passages, rarity_of, similarity).excerpts[0]
+
+    assert text[slice(*first.best)].startswith("Casting off") is meaning_is_read
+    assert any("Kestrel is a boat" in text for text in read) is meaning_is_read
+
+
 FEE = "The default fee of the harbour is 14 crowns."
 BOAT = "The first boat of May carries salt."
 
