@@ -11,8 +11,8 @@ question weighs its idf in the collection; all together weigh 1. A piece is wort
   where to read on;
 - more for its cosine with the question, read under its heading, or that of its section if that is higher, by
   `MEANING`: where the question names nothing but acronyms and what the collection is all about, the opening of each
-  section and the best pieces by words are compared so, `COMPARED` texts in all. What is near in meaning needs no word of
-  the question.
+  section and the best pieces by words are compared so, `COMPARED` texts in all. What is near in meaning needs no word
+  of the question.
 
 For each further excerpt a term that is shown already counts `SHOWN`, and `LINK` is added where an excerpt names
 what the piece's document is about: "directed by X", then who X is. The ends of such links (`END`) come first, then,
