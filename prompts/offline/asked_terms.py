@@ -98,6 +98,7 @@ class AskedTerms:
     # The names, but for acronyms, which a text may spell out; the words of a Chinese question by how rare they are in
     # Chinese; whether the passages are in other languages.
     things: tuple[frozenset[str], ...] = ()
+    tells: bool = False  # whether one of these tells texts apart
     words: Mapping[str, float] = field(default_factory=dict)
     foreign: bool = False
     topic: str = ""  # what a Chinese question opens with, up to its first verb or particle: what it is about
@@ -152,12 +153,12 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
     if words:
         weights = {term: weight * math.sqrt(_rarest(term, words)) for term, weight in weights.items()}
     total = sum(weights.values()) or 1.0
-    named = {
+    named = () if is_han(question) else language.names(question)
+    names = {
         name.text: frozenset(spelled.get(term, term) for term in held)
-        for name in (() if is_han(question) else language.names(question))
+        for name in named
         if (held := [term for term in language.terms(name.text) if term not in _COLLOQUIAL])
     }
-    names = {text: name for text, name in named.items() if max(map(rarity, name)) >= TELLING * unknown}
     things = [name for text, name in names.items() if not (text.isupper() and len(text) <= ACRONYM)]
     if is_han(question):
         tags = [(word, kind) for word, kind, _ in tagged(content) if len(word) > 1 and frequency(word) < ORDINARY]
@@ -166,10 +167,11 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         {term: weight / total for term, weight in weights.items()},
         tuple(names.values()),
         language.asks_for(question) or _kind_asked(question),
-        {} if is_han(question) else focus_of(question, language, frozenset().union(*named.values())),
+        {} if is_han(question) else focus_of(question, language, frozenset().union(*names.values())),
         language,
         frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
         tuple(things),
+        any(max(map(rarity, name), default=0.0) >= TELLING * unknown for name in things),
         words,
         topic=_topic(content) if is_han(question) else "",
         counted=_counted_han(question) if is_han(question) else _counted(question),

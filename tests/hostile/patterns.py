@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from prompts.text.regex import regex
+
 # The parts of parsed patterns have no types.
 kind: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
@@ -43,11 +45,18 @@ def patterns() -> dict[str, re.Pattern[str]]:
     """Each pattern that a module holds, also inside its tables, or names where it searches, by module and name."""
     found: dict[str, re.Pattern[str]] = {}
     for module in modules():
-        held = [(name, pattern) for name, value in vars(module).items() for pattern in _within(value, 3, re.Pattern)]
+        held = [(name, pattern) for name, value in vars(module).items() for pattern in _held(value)]
         for name, pattern in (*held, *_in_calls(module)):
             if pattern not in found.values():
                 found[f"{module.__name__}.{name}#{len(found)}"] = pattern
     return found
+
+
+def _held(value: object) -> Iterator[re.Pattern[str]]:
+    """What a module has compiled, and what it compiles at the first use."""
+    yield from _within(value, 3, re.Pattern)
+    for late in _within(value, 3, type(regex(""))):
+        yield re.compile(late.pattern, late.flags)
 
 
 def _within(value: object, depth: int, wanted: type[Any]) -> Iterator[Any]:

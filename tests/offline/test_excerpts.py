@@ -326,7 +326,9 @@ def test_meaning_under_the_heading_decides_beside_the_words() -> None:
 
 
 @pytest.mark.parametrize(("rarity", "meaning_is_read"), [(0.5, True), (4.0, False)])
-def test_a_name_that_most_texts_bear_is_as_if_it_were_not_named(rarity: float, meaning_is_read: bool) -> None:
+def test_a_question_that_names_only_what_most_texts_name_is_read_by_its_meaning(
+    rarity: float, meaning_is_read: bool
+) -> None:
     text = "Kestrel needs oil for its departure in May. Casting off takes an hour. Kestrel is a boat."
     read: list[str] = []
 
@@ -337,10 +339,8 @@ def test_a_name_that_most_texts_bear_is_as_if_it_were_not_named(rarity: float, m
     def rarity_of(term: str) -> float:
         return {"kestrel": rarity, "\0": 8.0}.get(term, 6.0)
 
-    passages = [OfferedPassage(1, "The boat", "", text)]
-    first = best_excerpts("When is the departure of Kestrel?", passages, rarity_of, similarity).excerpts[0]
+    best_excerpts("When is the departure of Kestrel?", [OfferedPassage(1, "The boat", "", text)], rarity_of, similarity)
 
-    assert text[slice(*first.best)].startswith("Casting off") is meaning_is_read
     assert any("Kestrel is a boat" in text for text in read) is meaning_is_read
 
 
