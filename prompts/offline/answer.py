@@ -243,7 +243,7 @@ def best_excerpts(
     asked = replace(asked, foreign=2 * same < len(passages) or _reads_otherwise(question, language))
     pieces = sorted(_pieces(asked, passages), key=lambda piece: -piece.worth(asked))
     nearest = 0.0
-    if similarity is not None and not asked.tells and pieces:
+    if similarity is not None and not asked.has_telling_name and pieces:
         pieces = _compared(question, asked, pieces, similarity)
         nearest = max(piece.meaning for piece in pieces)
     pieces = [piece for piece in pieces if piece.speaks or piece.meaning >= NEARER][:POOL]

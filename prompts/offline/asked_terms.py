@@ -78,8 +78,6 @@ _NAME_TAGS = frozenset({"nr", "nrt", "ns", "nt", "nz"})  # of the Chinese segmen
 _KIND_OF_FORM = {"howto": "steps", "yesno": "yes or no", "list": "list"}
 _KIND_OF_ANSWER = {"number": "number", "money": "number", "date": "date", "person": "person"}
 _NAMED = regex(r"(?<!^)(?<![.!?] )\b[A-ZÀ-Þ][\w'’-]+")
-
-
 # The least rarity of a name, as a share of the greatest: one that all of a collection is about tells no text of it
 # from another.
 TELLING = 0.25
@@ -98,7 +96,7 @@ class AskedTerms:
     # The names, but for acronyms, which a text may spell out; the words of a Chinese question by how rare they are in
     # Chinese; whether the passages are in other languages.
     things: tuple[frozenset[str], ...] = ()
-    tells: bool = False  # whether one of these tells texts apart
+    has_telling_name: bool = False  # one of these that tells texts apart
     words: Mapping[str, float] = field(default_factory=dict)
     foreign: bool = False
     topic: str = ""  # what a Chinese question opens with, up to its first verb or particle: what it is about
