@@ -29,7 +29,7 @@ class Row(Record):
     """A question with the recall of its answer, and of the two plain ways beside it."""
 
     kind: str
-    support: str
+    abstained: bool
     recall: float
     first: float
     lines: float
@@ -84,7 +84,7 @@ def _row(question: Mapping[str, str], session: Session) -> Row:
     answer = best_excerpts(question["question"], passages, rarity, partial(cosines, session.runtime.embedder))
     return Row(
         kind=question["question_type"],
-        support=answer.support,
+        abstained=not answer.excerpts,
         recall=recall(question["answer"], shown(answer).text),
         first=recall(question["answer"], passages[0].text if passages else ""),
         lines=recall(question["answer"], fifteen_lines(question["question"], passages, rarity)),
@@ -125,15 +125,13 @@ def _milliseconds(questions: Sequence[str], session: Session) -> float:
 
 def figures_of(rows: Sequence[Row]) -> dict[str, Cell]:
     """The figures of some rows."""
-    supported = [row for row in rows if row.support == "none"]
     return {
         "questions": len(rows),
         "recall": share([row.recall for row in rows]),
         "first passage": share([row.first for row in rows]),
         "fifteen lines": share([row.lines for row in rows]),
-        "supported": share([row.support == "none" for row in rows]),
-        "poor of these": share([row.recall < POOR for row in supported]),
-        "abstained": share([row.support == "abstained" for row in rows]),
+        "poor": share([row.recall < POOR for row in rows]),
+        "abstained": share([row.abstained for row in rows]),
     }
 
 
@@ -148,6 +146,6 @@ def own_answers(corpus: str, session: Session) -> list[str]:
                 session.index.lexicon.idf_of,
                 partial(cosines, session.runtime.embedder),
             )
-            lines += [f"{row['id']}: {row['question']}", f"  useful: {row['useful']}", f"  {answer.support}"]
+            lines += [f"{row['id']}: {row['question']}", f"  useful: {row['useful']}"]
             lines += [shown(answer).text, ""]
     return lines

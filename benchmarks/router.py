@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.runner import DATA, Cell, Run, measure, option, share
-from benchmarks.sets import Row, read_rows
-from prompts.offline.parts import parts_in
+from benchmarks.sets import read_rows
 from prompts.offline.route import LEAST_WHOLE, STRUCTURES, SURELY_PART, SURELY_WHOLE, ranked, whole_offline
 from prompts.text.question import is_plain, parse_question
 from storage.answer_records import StructureType
@@ -33,15 +32,13 @@ class RoutedQuestion(Record):
 def router(run: Run) -> None:
     """How often do the rules choose the structure that a question's kind of task needs?
 
-    60 balanced questions (6 × 5 types × 2 languages), and 10 whose two parts need different types over different
-    documents; --dev takes the questions that the weights were fitted to. --data adds StructRAG's 181 published rows:
-    they are English → graph and Chinese → chunk or table, so a router that only tells the language does well there;
+    60 balanced questions (6 × 5 types × 2 languages); --dev takes the questions that the weights were fitted to. --data
+    adds StructRAG's 181 published rows: they are English → graph and Chinese → chunk or table, so a router that only tells the language does well there;
     that is why they are shown by language.
     """
-    balanced, mixed = ("router_dev", "router_dev_mixed") if run.options.dev else ("router_questions", "router_mixed")
+    balanced = "router_dev" if run.options.dev else "router_questions"
     rows = [RoutedQuestion.model_validate(row) for row in read_rows(DATA / f"{balanced}.jsonl")]
     report(run, balanced, rows[: run.limit])
-    report_mixed(run, mixed, list(read_rows(DATA / f"{mixed}.jsonl"))[: run.limit])
     if run.options.data is not None:
         published = [
             RoutedQuestion(question=row["query"], language=row["language"], type=row["chosen"])
@@ -75,16 +72,6 @@ def report(run: Run, name: str, rows: Sequence[RoutedQuestion]) -> None:
     run.table(f"{name}: plain single facts, of which no model is asked", {"chunk": spared})
     counted = Counter((row.type, structure) for row, structure in pairs)
     run.table(f"{name}: needed → chosen", {kind: {to: counted[kind, to] for to in STRUCTURES} for kind in STRUCTURES})
-
-
-def report_mixed(run: Run, name: str, rows: Sequence[Row]) -> None:
-    """How many questions fall into their two parts, and how many of those have both types right."""
-    split, right = [], []
-    for row in rows:
-        parts, needed = parts_in(row["question"]), [part["type"] for part in row["parts"]]
-        split.append(len(parts) == len(needed))
-        right.append(split[-1] and [routed(part) for part in parts] == needed)
-    run.table(name, {"two parts": {"questions": len(rows), "split": sum(split), "both right": share(right)}})
 
 
 def routed(question: str) -> str:

@@ -90,7 +90,7 @@ def train_offline(run: Run) -> None:
     `route.csv` (which structure): router_dev, router_dev_mixed and router_dev_more. `choose.csv` (the whole
     collection or a part of it): auto_dev, auto_dev_more and auto_dev_manuals, and the router's lists without their
     overviews as questions about a part. --folds reads each fifth by the weights of the rest (for `choose` a fifth of
-    the collections). The lists kept aside (router_questions, router_mixed, auto_questions) and the published sets have
+    the collections). The lists kept aside (router_questions, auto_questions) and the published sets have
     no part in it.
     """
     for task in TASKS:

@@ -30,7 +30,7 @@ from tasks.filter import disagreement_notes, filter_passages, filter_request
 from tasks.memory import Lesson, check_trigger, remember
 from tasks.retrieve.pages import Retriever
 from tasks.rewrite import turns
-from tasks.route import FIRST_UNITS, by_plan, choose_structure, core_content, is_tabular
+from tasks.route import FIRST_UNITS, choose_structure, core_content, is_tabular
 from tasks.structurize import structure_note, structurize, traced_structures
 from tasks.tables.answer import documents_with_tables, sourced_table_answer
 
@@ -98,11 +98,11 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     pool, core = LazySequence(lambda: pool_of(chunks)), LazySequence(lambda: core_content(openings(chunks)))
     tabular = is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
-    documents = search.documents(documents_with_tables(pool, route, forced, question.only, planner))
+    documents = search.documents(documents_with_tables(pool, route, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
     if table.is_computed and not resources.writes:  # where a model writes, it is a note for that below
         return ModeResult(
-            AnswerContext(table.sources, table.notes), passages, table.stated, route=by_plan(route), filtered=filtered,
+            AnswerContext(table.sources, table.notes), passages, table.stated, route=route, filtered=filtered,
             structure="table", subquestions=table.subquestions,
         )  # fmt: skip
     structured = await structurize(pool, question.text, Structurize(models, route.type))  # structurize

@@ -80,15 +80,14 @@ class AnswerDraft:
     """An answer before its markers are bound to documents.
 
     A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n. Of
-    excerpts `marks` are the places where markers end (other brackets are the documents' own), their numbers are kept,
-    since they tell the best quote, and `supported` says whether they answer the question; None where a model wrote."""
+    excerpts `marks` are the places where markers end (other brackets are the documents' own), and their numbers are
+    kept, since they tell the best quote; None where a model wrote."""
 
     text: str
     values: tuple[str, ...] = ()
     answerable: bool = True
     reasoning: str = ""
     quotes: Mapping[int, QuotedSpan] = field(default_factory=dict)
-    supported: bool | None = None
     marks: frozenset[int] | None = None
 
 
@@ -208,8 +207,8 @@ def excerpts(request: AnswerRequest) -> AnswerDraft:
         for piece in request.evidence
     ]
     best = best_excerpts(request.question, offered, request.rarity, request.similarity)
-    if best.support == "abstained" or not best.excerpts:
-        return AnswerDraft("", answerable=False, supported=False)
+    if not best.excerpts:
+        return AnswerDraft("", answerable=False)
     answer = shown(best)
     quotes = {marker: QuotedSpan(*quote) for marker, quote in answer.quotes.items()}
-    return AnswerDraft(answer.text, quotes=quotes, supported=best.support == "none", marks=answer.marks)
+    return AnswerDraft(answer.text, quotes=quotes, marks=answer.marks)

@@ -1,6 +1,6 @@
 """The plan for a question over tables: which operation on which columns and rows answers it (StructRAG, section 2.4).
 
-A model decides where the role has one; the rules of `prompts.offline.plan_table` stand in for it. A plan names
+A model plans; without one there is no plan, and the rows are shown as excerpts like any other text. A plan names
 operations of ours (`tasks.tables.run_plan`) and never holds code.
 """
 
@@ -77,9 +77,7 @@ class PlanTable(Step):
     async def run(self, question: str, tables: Sequence[TableView]) -> TablePlan | None:
         """`plan.table` counts the tables from 1, in the order given."""
         if self.is_offline:
-            from prompts.offline.plan_table import plan_offline
-
-            return plan_offline(question, tables)
+            return None
         asked = set(content_terms(question))
         order = sorted(range(len(tables)), key=lambda place: -_shared(asked, tables[place]))
         most = self.policy.limits.structure

@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field, StringConstraints
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.offline.keywords import keywords_offline
-from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
+from prompts.text.languages import names_of
 from prompts.text.words import is_han
 
-MAX_READINGS = 4
+MAX_READINGS, MAX_QUERIES = 4, 4
 # A longer question says more than it asks: a model finds what that is.
 LONG_WORDS, LONG_HAN = 50, 100
 ALONE = "a short question without a history stands on its own"
@@ -64,7 +64,7 @@ class Rewrite(Step):
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
         """The model's question and ambiguities as it wrote them; its first queries."""
         if self.is_offline or not (history or self._asks_of_one(question)):
-            return _by_rules(question, history)
+            return Rewriting(question=with_the_one_before(question, history))
         shown = recent(history, self.policy.limits.rate)
         written: Rewriting = (await self.acall(question=question, history=shown)).rewriting
         queries = dict.fromkeys(" ".join(query.split()) for query in written.queries)
@@ -95,12 +95,15 @@ def recent(history: Sequence[str], most: int) -> list[str]:
     return first_fitting([" ".join(turn.split()) for turn in reversed(history)], rough_tokens, most)[::-1]
 
 
-def _by_rules(question: str, history: Sequence[str]) -> Rewriting:
-    rewriting = rewrite_offline(question, history)
-    # The rules read a question in one line; where they fill nothing in, its own lines and spaces stay.
-    question_text = question.strip() if rewriting.question == " ".join(question.split()) else rewriting.question
-    ambiguities = [Ambiguous(text=text, readings=list(ways)) for text, ways in rewriting.ambiguities.items()]
-    return Rewriting(question=question_text, queries=rewriting.queries, ambiguities=ambiguities)
+def with_the_one_before(question: str, history: Sequence[str]) -> str:
+    """The question; one that names nothing comes behind the last earlier question that does, so that the words of
+    both are searched for. Nothing is filled in: what "it" stands for is a model's to say."""
+    if not history or names_of(question):
+        return question.strip()
+    turns = [" ".join(turn.split()) for turn in history]
+    asked = [turn for turn in turns if turn.endswith(("?", "？"))] or turns[:1]
+    before = next((earlier for earlier in reversed(asked) if names_of(earlier)), asked[-1])
+    return f"{before} {question.strip()}"
 
 
 class WriteHypothesis(Signature, prompt="hypothesize"):  # noqa: D101 -- its prompt tells

@@ -18,7 +18,7 @@ from prompts.text.words import is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
 from tasks.citations import Source, best_quote, citation_of
-from tasks.grounding import Scorer, fallback_of, ground, word_coverage
+from tasks.grounding import Scorer, fallback_of, flagged, ground, word_coverage
 from tasks.step import BRIEF, step
 
 # The stored texts of documents, by id.
@@ -28,6 +28,9 @@ _CODE = regex(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
 _MARKER = regex(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
 _RANGE = regex(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
+# What stands in the place of an answer, in English and Chinese: a model says the first, the second needs none.
+NOTHING_SAID = "The documents do not say.", "文档中没有说明。"
+NOTHING_FOUND = "Nothing was found that speaks of this.", "没有找到相关的内容。"
 MOST_OF_A_RANGE = 20  # numbers after the first, of [2-99]
 # Where a statement begins: at a line, after a sentence, at a table's cell.
 _STATEMENT = regex(r"\n|(?<=[.!?])\s+|(?<=[。！？；])|\|")
@@ -108,7 +111,7 @@ async def answer(
     """
     nothing = not context.sources and not context.notes
     if stated is not None and (writer.is_offline or nothing):
-        return _stated(question, stated, context, options)
+        return _stated(stated, context, options)
     if nothing:
         return abstained(question, "excerpts" if writer.is_offline else "model")
     request = AnswerRequest(
@@ -130,19 +133,31 @@ async def answer(
             abstained(question, answered_by, bound.text), citations=bound.citations, reasoning=draft.reasoning,
             removed_markers=bound.removed,
         )  # fmt: skip
+    if writer.is_offline:
+        return Answered(
+            text=bound.text,
+            values=(),
+            citations=bound.citations,
+            grounding=flagged(bound.text, None),
+            fallback="partial",  # whether a quote answers the question is the reader's to judge
+            answered_by="excerpts",
+        )
     # A model that judges support takes its time: other questions go on meanwhile.
     if options.scorer is word_coverage:
         grounding = ground_of(question, bound, context, options.scorer)
     else:
         grounding = await asyncio.to_thread(ground_of, question, bound, context, options.scorer)
-    # How well excerpts answer the question, who chose them has said.
-    of_excerpts: Fallback = "none" if draft.supported else "partial"
-    fallback = fallback_of(grounding) if draft.supported is None else of_excerpts
     answered = Answered(
-        text=bound.text, values=draft.values, citations=bound.citations, grounding=grounding, fallback=fallback,
-        answered_by=answered_by, reasoning=draft.reasoning, removed_markers=bound.removed,
-    )  # fmt: skip
-    return withheld(question, answered) if options.strict and answered_by == "model" else answered
+        text=bound.text,
+        values=draft.values,
+        citations=bound.citations,
+        grounding=grounding,
+        fallback=fallback_of(grounding),
+        answered_by=answered_by,
+        reasoning=draft.reasoning,
+        removed_markers=bound.removed,
+    )
+    return withheld(question, answered) if options.strict else answered
 
 
 @step("direct", BRIEF, asks_model=True)
@@ -156,26 +171,20 @@ async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
 
 
 def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:
-    """The documents do not say; in the words of the model, where it found some."""
-    return Answered(text or nothing_said(is_han(question)), (), (), (), "abstained", answered_by)
+    """The documents do not say, in the words of the model where it found some; without a model nothing was found."""
+    words = NOTHING_SAID if answered_by == "model" else NOTHING_FOUND
+    return Answered(text or words[is_han(question)], (), (), (), "abstained", answered_by)
 
 
-def nothing_said(chinese: bool) -> str:
-    """The sentence that stands where the documents do not answer."""
-    return "文档中没有说明。" if chinese else "The documents do not say."
+def _stated(stated: StatedAnswer, context: AnswerContext, options: AnswerOptions) -> Answered:
+    """The answer that needs no model, with its citations.
 
-
-def _stated(question: str, stated: StatedAnswer, context: AnswerContext, options: AnswerOptions) -> Answered:
-    """The answer that needs no model, with its citations; its `fallback` says how well it is supported."""
+    Its sentences are supported where it says so of itself: then they are triples, or computed by a model's plan.
+    """
     quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(context.sources, 1)}
     bound = bind(AnswerDraft(stated.text, quotes=quotes), context.sources, options.documents)
-    grounding: tuple[Grounding, ...] = ()
-    if stated.fallback != "abstained":
-        grounding = ground_of(question, bound, context, options.scorer)
-    if stated.fallback in {"none", "partial"}:
-        grounding = tuple(
-            row.model_copy(update={"supported": True}) if row.supported is False else row for row in grounding
-        )
+    supported = True if stated.fallback == "none" else None
+    grounding = flagged(bound.text, supported) if stated.fallback != "abstained" else ()
     return Answered(
         text=bound.text, values=stated.values, citations=bound.citations, grounding=grounding,
         fallback=stated.fallback, answered_by=stated.answered_by,

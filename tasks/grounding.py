@@ -4,7 +4,8 @@ Whether a citation's quote stands in its document is checked in `tasks/citations
 
 A sentence is compared with the whole passages that it cites, or with all that the model was shown where it cites none:
 the share of its words and figures that stand there, rare words weighing more. A figure or a name that stands nowhere
-speaks against it whatever else is found; a figure that two others give by arithmetic counts as found. Where words
+speaks against it whatever else is found; a figure that two others give by arithmetic counts as found. Words alone never
+support what `can_state` does not find in the source: the same negations, and names in the same order. Where words
 decide nothing (headings, code, talk about the answer itself, an answer in another language than its evidence), and
 where a sentence cites nothing although its words stand there, the flag is None.
 """
@@ -16,11 +17,13 @@ from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
 from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
+from prompts.text.negation import is_negated
 from prompts.text.regex import regex
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
 from prompts.text.tokens import rarity, usually_lower
 from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
 from storage.answer_records import Fallback, Grounding
+from tasks.statements import can_state
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
@@ -237,11 +240,13 @@ class _Answer(NamedTuple):
         strange_name = self.strange_name(claim, evidence) and not self.foreign(_read_all(self.offered))
         if strange_name or self.strange_figure(claim, cited or self.offered):
             return False, score * _AGAINST
-        if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked
-            return (True if cited and _coverage(self.question, evidence)[0] >= _SUPPORTED else None), score
+        if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
+            asked = bool(cited) and not is_negated(claim) and _coverage(self.question, evidence)[0] >= _SUPPORTED
+            return (True if asked and can_state(self.question, cited) else None), score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
-            return True, score
-        if not cited and any(_coverage(claim, _read(text))[0] >= _NEARLY_ALL for text in self.offered):
+            return (True if can_state(claim, cited) else None), score
+        near = () if cited else [text for text in self.offered if _coverage(claim, _read(text))[0] >= _NEARLY_ALL]
+        if any(can_state(claim, [text]) for text in near):
             return True, score
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
 
@@ -280,8 +285,20 @@ def ground_scored(
     return judged
 
 
+def flagged(text: str, supported: bool | None) -> tuple[Grounding, ...]:
+    """The sentences of a text, those that say anything with one and the same flag."""
+    return tuple(
+        Grounding(start=row.start, end=row.end, supported=supported if row.claim else None, markers=row.markers)
+        for row in sentences_of(text)
+    )
+
+
 def fallback_of(grounding: Sequence[Grounding]) -> Fallback:
-    """What the flags of an answer come to: none (supported), partial or ungrounded."""
+    """What the flags of an answer come to: none (supported), partial or ungrounded.
+
+    A sentence that cites sources which cannot be told to support it leaves the answer supported in part.
+    """
     if not any(row.supported for row in grounding):
         return "ungrounded"
-    return "partial" if any(row.supported is False for row in grounding) else "none"
+    doubtful = any(row.supported is False or (row.supported is None and row.markers) for row in grounding)
+    return "partial" if doubtful else "none"

@@ -39,12 +39,6 @@ def is_tabular(first: Sequence[Evidence]) -> bool:
     return any(piece.cells for piece in first)
 
 
-def by_plan(route: RouteDecision) -> RouteDecision:
-    """The decision where a plan over tables answers, whatever was chosen."""
-    reason = route.reason if route.type == "table" else f"a plan over tables (else {route.type}: {route.reason})"
-    return route.model_copy(update={"type": "table", "reason": reason})
-
-
 @step("route", BRIEF, asks_model=True)
 async def choose_structure(
     ask: ParsedQuestion, core: Sequence[str], tabular: bool, router: Route, forced: StructureType | None

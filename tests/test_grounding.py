@@ -231,6 +231,70 @@ def test_what_is_computed_with_a_figure_of_the_question_is_supported(years: int,
     assert flags(told, "长江口大桥到2031年通车多少年？", (LONG,)) == [supported]
 
 
+WEIR = (
+    "Sorrel Weir\nThe Sorrel Weir was built by Karl Lindh in 1931. Tilda Voss painted it. Tilda Voss also built the "
+    "Harrow Lock, and Ada Frimm did not pay for it. It was owned by Hesper Line."
+)
+GATE = "石门大桥\n石门大桥由陆明远设计，1954年建成。陆明远没有设计北湖大桥，北湖大桥由张青设计。"
+STATED = (
+    "The Sorrel Weir was built by Karl Lindh [1].",
+    "Karl Lindh built the Sorrel Weir in 1931 [1].",
+    "Tilda Voss built the Harrow Lock [1].",
+    "The Sorrel Weir was owned by Hesper Line [1].",
+    "Ada Frimm did not pay for it [1].",
+    "Karl Lindh [1].",
+)
+TURNED = (
+    # another polarity
+    "The Sorrel Weir was not built by Karl Lindh [1].",
+    "The Sorrel Weir wasn't built by Karl Lindh [1].",
+    "Karl Lindh never built the Sorrel Weir [1].",
+    "Nobody built the Sorrel Weir in 1931 [1].",
+    "Ada Frimm paid for it [1].",
+    # subject and object exchanged
+    "The Sorrel Weir built Karl Lindh [1].",
+    "Karl Lindh was built by the Sorrel Weir [1].",
+    "Hesper Line was owned by the Sorrel Weir [1].",
+    # another object, another subject
+    "Karl Lindh built the Harrow Lock [1].",
+    "Tilda Voss built the Sorrel Weir [1].",
+    # words of two names
+    "Karl Lindh built the Sorrel Lock [1].",
+)
+
+
+@pytest.mark.parametrize("text", [*STATED, *TURNED])
+def test_words_alone_never_support_what_is_turned(text: str) -> None:
+    assert flags(text, shown=(WEIR,)) == [True if text in STATED else None]
+
+
+@pytest.mark.parametrize(
+    ("text", "supported"),
+    [
+        ("石门大桥由陆明远设计[1]。", True),
+        ("陆明远设计了石门大桥[1]。", True),
+        ("陆明远没有设计北湖大桥[1]。", True),
+        ("石门大桥不是由陆明远设计的[1]。", None),
+        ("陆明远由石门大桥设计[1]。", None),
+        ("陆明远设计了北湖大桥[1]。", None),
+    ],
+)
+def test_what_is_turned_in_chinese_is_not_supported(text: str, supported: bool | None) -> None:
+    assert flags(text, shown=(GATE,)) == [supported]
+
+
+def test_no_is_never_told_by_words() -> None:
+    asked = "Was the Sorrel Weir built by Karl Lindh?"
+    assert flags("Yes [1].", asked, (WEIR,)) == [True]
+    assert flags("No [1].", asked, (WEIR,)) == [None]
+    assert flags("Yes [1].", "Was Karl Lindh built by the Sorrel Weir?", (WEIR,)) == [None]
+
+
+def test_a_cited_sentence_in_doubt_leaves_an_answer_partial() -> None:
+    rows = ground(f"{STATED[0]} {TURNED[0]}", {"[1]": WEIR}, (WEIR,), "Who built it?")
+    assert fallback_of(rows) == "partial"
+
+
 def test_yes_states_what_was_asked() -> None:
     assert flags("Yes [1].", "Was the Orla Bridge designed by Mira Tolland?") == [True]
     assert flags("Yes [1].", "Do penguins migrate through Antarctica?") == [None]

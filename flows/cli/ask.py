@@ -30,10 +30,9 @@ FALLBACKS = {
     "ungrounded": "from the model alone: no source supports it",
     "abstained": "the documents do not say",
 }
-EXCERPTS = FALLBACKS | {
-    "none": "the excerpts hold what is asked for",
-    "partial": "the excerpts that come nearest",
-    "abstained": "the documents do not speak of this",
+EXCERPTS = {
+    "partial": "excerpts, not an answer: no model has read them",
+    "abstained": "nothing was found that speaks of this",
 }
 UNCOMPARED = "cites the sources above; whether they support it cannot be told by words (another language?)"
 MOST_FLAGGED = 3
@@ -240,10 +239,10 @@ FAMILIES = (
     ("an overview of one document", "q05", AskOptions()),
     ("the whole collection", "g02", AskOptions()),
     ("how two things are connected", "q09", AskOptions()),
-    ("the graph alone", "q08", AskOptions(mode="traverse")),
+    ("the graph alone", "What did Ilse Marrand design?", AskOptions(mode="traverse")),
     ("a follow-up", "Where was she born?", AskOptions(history=("Which bridges did Ilse Marrand design?",))),
     ("in Chinese", "q12", AskOptions()),
-    ("what the documents do not say", "q11", AskOptions()),
+    ("what no document speaks of", "q11", AskOptions()),
 )
 NEXT = (
     "", "Try next",

@@ -53,18 +53,25 @@ async def choose_mode(resources: Resources) -> ModeDecision:
     question, search, graph = resources.question, resources.search, resources.graph
     if question.options.structure is not None or question.options.documents is not None:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
-    walked = await _walk(question, search, graph)
+    walked = await _walk(question, search, graph, writes=resources.writes)
     return await choose(
         question.parsed, search.session.titles, walked, resources.reports.sizes, Choose(resources.models)
     )
 
 
-async def _walk(question: Question, search: PassageSearch, graph: GraphReader) -> str | None:
-    """Along what a walk without a model comes to an answer; None where it comes to none, and where the question names
-    something that texts speak of too, or nothing: there the search reads both."""
+async def _walk(
+    question: Question, search: PassageSearch, graph: GraphReader, *, writes: bool
+) -> str | None:
+    """Along what a walk without a model comes to an answer.
+
+    None where it comes to none, and where the question names something that texts speak of too, or nothing: there the
+    search reads both. Where no model `writes` only a triple that says the answer word for word is one.
+    """
     if not is_imported(question, graph) or not graph.traversal.spellings.named(question.text):
         return None
     result = await walk(question, search, graph, Models.offline())
     if result.stated is None or result.stated.fallback == "abstained":
+        return None
+    if not writes and result.stated.fallback != "none":
         return None
     return f"{result.route.reason if result.route else ''} ({len(result.subquestions)} steps)"

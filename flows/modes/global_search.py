@@ -17,7 +17,7 @@ from prompts.read_reports import Partial, Rate
 from prompts.text.relevance import CollectionTopic
 from storage.answer_records import ReportRead, SubQuestion
 from storage.graph_records import Report
-from tasks.answer import AnswerContext, Note, StatedAnswer, nothing_said
+from tasks.answer import NOTHING_FOUND, AnswerContext, Note, StatedAnswer
 from tasks.citations import piece_source
 from tasks.read_reports.near import NearPassages, near_of, sentences_near
 from tasks.read_reports.points import (
@@ -85,7 +85,7 @@ def result_of(
         parts.append(SubQuestion(question=title, answer=point.text, evidence=tuple(chunks)))
     stated: StatedAnswer | None = None
     if points and topic.missing > MOST_MISSING and not topic.relevance.names:
-        stated = StatedAnswer(nothing_said(topic.relevance.question.chinese), fallback="abstained")
+        stated = StatedAnswer(NOTHING_FOUND[topic.relevance.question.chinese], fallback="abstained")
     elif points:
         lines = [f"{claim.text} {_marks(claim.findings, of)}" for claim in by_source(points)]
         # Nothing shows that quotes from some reports say all that a collection does.

@@ -23,6 +23,7 @@ from tasks.traverse.answer import (
     traversal_trail,
 )
 from tasks.traverse.entity_names import link
+from tasks.traverse.lookup import is_word_for_word
 from tasks.traverse.meta_paths import Chain, Vocabulary
 from tasks.traverse.plan import Problem, StepResult, TraversalGraph, traverse
 from tasks.traverse.planning import plan, wrong_with
@@ -43,9 +44,11 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
     else:
         outcomes = await traverse(planned.steps, walked_graph)
         trail = traversal_trail(planned.steps, outcomes, stated)
-        walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
         end = outcomes[-1]
+        walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
         if isinstance(end, StepResult):
+            said = imported and is_word_for_word(question.text, linked, planned.steps, end, walked_graph)
+            walked = walked if said or walked.fallback != "none" else replace(walked, fallback="partial")
             most = models.policy.limits.structure
             # All that was found, where the walk's own answer names a few.
             found = ", ".join(first_fitting(walked.values, rough_tokens, most))

@@ -216,8 +216,10 @@ def answer_in_words(answer: Answer) -> str:
     """How the question ended, as one sentence."""
     cited = len({citation.document for citation in answer.citations})
     sources = "1 document" if cited == 1 else f"{cited} documents"
-    if answer.trace.answered_by == "excerpts" and answer.fallback != "abstained":
-        return f"The best excerpts, from {sources} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
+    ended = f" (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
+    if answer.trace.answered_by == "excerpts":
+        found = f"Excerpts from {sources}, not an answer: no model has read them"
+        return (found if answer.citations else "Nothing was found that speaks of this") + ended
     ends = {
         "none": f"Answered from {sources}",
         "partial": f"Answered in part, from {sources}",
@@ -226,7 +228,7 @@ def answer_in_words(answer: Answer) -> str:
         else "Answered by the model alone: no document supports it",
         "abstained": "Not answered: the documents do not say",
     }
-    return f"{ends[answer.fallback]} (generation {answer.generation}, {answer.usage.seconds:.2f} s)."
+    return f"{ends[answer.fallback]}{ended}"
 
 
 def text_with_sources(answer: Answer) -> str:

@@ -29,7 +29,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
 
 from prompts.offline.asked_terms import AskedTerms, Rarity, asked_of
 from prompts.offline.units import Quotable, is_laid_out, quotables, section_around
@@ -54,12 +53,6 @@ _LAST_CELL = regex(rf"\|\s*{_LINK}\s*+(?:\|\s*+)?$")
 MOST, ROOM, BEST, OTHERS = 4, 1300, 700, 300
 MOST_SENTENCES, SENTENCES = 3, 700
 SHORT = 200  # characters: of a longer piece the best stretch is marked
-# The share of the question's weight that a supported answer holds in one piece; its least cosine with the question, and
-# both together, where it has one; the share where it has none; the share in Chinese.
-SUPPORTED, SUPPORTED_NEAR, SUPPORTED_BOTH, SUPPORTED_UNREAD, SUPPORTED_HAN = 0.6, 0.4, 1.4, 0.8, 0.63
-# What no excerpt shows by holding most of the question's words; the least share and cosine together that show it.
-OPEN = frozenset({"list", "steps", "way", "reason", "yes or no"})
-SUPPORTED_OPEN = 1.65
 # The least of a question's weight in one piece, and in one passage: of a short one in Latin script that names something
 # (all else it says is what is asked of it), and of another. Of a Chinese one the least in one piece, by what is rare
 # in Chinese: people ask in ordinary words of their own. Least of all where it names in Latin letters what is known.
@@ -68,13 +61,14 @@ SPOKEN_HAN, SPOKEN_KNOWN = 0.53, 0.15
 KNOWN = regex(r"[a-z][a-z0-9.+-]{2,}")
 SHORT_TERMS = 6
 ABOVE = 0.9  # there, what only a heading holds, since it speaks of more than the piece
+# Kinds that stand in a text or do not; and those that no one sentence shows by itself.
+HELD = frozenset({"number", "date", "person"})
+OPEN = frozenset({"list", "steps", "way", "reason", "yes or no"})
 POOL = 60  # the pieces that are compared for further excerpts
 MEANING, COMPARED, READ, OPENING = 1.0, 36, 250, 350  # the last two: characters of a piece, and of a section
 SECTIONS = 24  # of the texts that are compared at most so many are sections
 NEAR, CLEAR = 0.34, 0.44  # where no piece is so near in meaning, and no passage holds so much, nothing is said of it
 NEARER = 0.4  # what is so near in meaning is spoken of, however few of the question's words it holds
-
-Support = Literal["none", "partial", "abstained"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +102,12 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptAnswer:
-    """Excerpts, the best first; whether they answer (`none`: nothing is missing); the label that they stand under."""
+    """Excerpts, the best first, none where nothing is said of the question; the label that they stand under.
+
+    Whether an excerpt answers the question is for the reader to judge.
+    """
 
     excerpts: tuple[Excerpt, ...]
-    support: Support
     label: str
 
 
@@ -230,7 +226,7 @@ def _heading(piece: _Piece) -> str:
 def best_excerpts(
     question: str, passages: Sequence[OfferedPassage], rarity: Rarity, similarity: Similarity | None = None
 ) -> ExcerptAnswer:
-    """The one to four excerpts of the passages that answer a question best, and how well they do.
+    """The one to four excerpts of the passages that speak most of what a question asks.
 
     `rarity` is the idf of a term in the collection; without `similarity` words alone decide. Follow-up questions must
     have been rewritten before.
@@ -249,18 +245,36 @@ def best_excerpts(
     pieces = [piece for piece in pieces if piece.speaks or piece.meaning >= NEARER][:POOL]
     far = not asked.foreign and 0 < nearest < NEAR and _in_passage(asked, passages) < CLEAR
     if not pieces or far or (nearest < NEARER and not spoken_of(asked, passages, pieces)):
-        return ExcerptAnswer((), "abstained", language.label)
+        return ExcerptAnswer((), language.label)
     quotes = _chosen(asked, pieces)
     chosen = [piece for quote in quotes for piece in quote.pieces]
-    support: Support = "none" if any(supported(asked, piece, question, similarity) for piece in chosen) else "partial"
     fact = bool(asked.names) and asked.kind not in OPEN
 
     def comes_first(piece: _Piece) -> float:
         return fact * asked.near(piece.unit.terms) + END * _linked(piece, chosen)
 
     quotes.sort(key=lambda quote: -max(map(comes_first, quote.pieces)))
-    excerpts = tuple(_excerpt(asked, quote, max(quote.pieces, key=comes_first)) for quote in quotes)
-    return ExcerptAnswer(excerpts, support, language.label)
+    excerpts = tuple(
+        _excerpt(asked, quote, _marked(asked, quote, pieces, max(quote.pieces, key=comes_first)))
+        for quote in quotes
+    )
+    return ExcerptAnswer(excerpts, language.label)
+
+
+def _marked(asked: AskedTerms, quote: "_Quote", pieces: Sequence[_Piece], best: _Piece) -> _Piece:
+    """The piece of a quote that is marked.
+
+    Where a figure, date or name is asked for it holds one; of several pieces that do, it is the one with the words
+    beside the question word ("How much did the Ambel Crossing *cost*?").
+    """
+    if asked.kind not in HELD:
+        return best
+    fitting = [piece for piece in pieces if piece.fits and quote.shows(piece)]
+    return max(
+        fitting,
+        key=lambda piece: (asked.near(piece.unit.terms), piece.worth(asked)),
+        default=best,
+    )
 
 
 def _reads_otherwise(question: str, language: Language) -> bool:
@@ -318,34 +332,6 @@ def _part(word: str, text: str) -> float:
     return sum(pair in text for pair in pairs) / len(pairs) if pairs else 0.0
 
 
-def supported(asked: AskedTerms, piece: _Piece, question: str, similarity: Similarity | None) -> bool:
-    """Whether a piece has the one thing that is asked: each figure; with its headings each name, most terms, the kind;
-    and is near the question in meaning, where both can be read, the nearer the fewer of its terms it holds.
-
-    Names are not told apart from words in Chinese: what the question opens with stands there as it is written.
-
-    A list, steps, a way, reasons, yes or no are shown by nearly all of the question's words near in meaning alone. A
-    line of code states nothing.
-    """
-    held = piece.held | piece.above
-    names = frozenset[str]().union(*asked.names, (term for term in asked.weights if asked.han and term.isascii()))
-    if asked.foreign or asked.weights.keys() <= names or piece.unit.kind == "code":
-        return False  # what is asked is in no word that a text could hold: it is of another language, or names alone
-    share, is_open = asked.share(held), asked.kind in OPEN
-    named = all(name <= held for name in asked.names) and asked.figures <= piece.held
-    if not named or share < SUPPORTED or (asked.kind and not is_open and not piece.fits):
-        return False
-    if asked.han:
-        text = _with_headings(piece)
-        return not is_open and asked.topic in text and min(share, _held_han(asked, text)) >= SUPPORTED_HAN
-    cosine = piece.cosine
-    if cosine is None:
-        cosine = similarity(question, [_as_read(piece)])[0] if similarity else 0.0
-    if not cosine:
-        return not is_open and share >= SUPPORTED_UNREAD
-    return cosine >= SUPPORTED_NEAR and share + cosine >= (SUPPORTED_OPEN if is_open else SUPPORTED_BOTH)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quote:
     """A stretch of a passage that is shown, and the pieces that it was chosen for, the best first."""
@@ -355,10 +341,13 @@ class _Quote:
     end: int
     pieces: tuple[_Piece, ...]
 
+    def shows(self, piece: _Piece) -> bool:
+        """Whether some of a piece stands in it."""
+        return self.passage == piece.passage and piece.unit.start < self.end and self.start < piece.unit.end
+
     def holds(self, piece: _Piece) -> bool:
         """Whether it shows what a piece says; passages of one document share sentences."""
-        within = self.passage == piece.passage and piece.unit.start < self.end and self.start < piece.unit.end
-        return within or _text(piece) in self.passage.text[self.start : self.end]
+        return self.shows(piece) or _text(piece) in self.passage.text[self.start : self.end]
 
     def touches(self, passage: OfferedPassage, start: int, end: int) -> bool:
         """Whether nothing but blanks stands between it and a span of a passage."""
@@ -437,7 +426,8 @@ def stretch(asked: AskedTerms, text: str, start: int, end: int) -> tuple[int, in
         last = max((b for b in breaks[place + 1 :] if b - first <= SHORT), default=0)
         if last:
             worth = asked.weigh(frozenset(asked.weights) & frozenset(asked.language.terms(text[first:last])))
-            worth += KIND * (asked.fits(text[first:last]) + (first == start)) + 0.0001 * (last - first)
+            fits = asked.fits(text[first:last]) * (1.0 if asked.kind in HELD else KIND)
+            worth += fits + KIND * (first == start) + 0.0001 * (last - first)
             if worth > most:
                 best, most = (first, last), worth
     if most < 0:

@@ -64,8 +64,7 @@ _COLLOQUIAL = frozenset(
         "summarise summarize describe explain tell compare outline please".split(),
     )
 )
-# What asks is in no answer. "How many" asks for a figure of the noun that ends what follows it.
-_HOW_MANY = regex(r"\bhow (many|much)\b")
+# "How many" asks for a figure of the noun that ends what follows it.
 _MARKER = regex(r"^\W*\d+[.)、]")  # of a list item, which is no figure
 _COUNTED = regex(r"\bhow many\W+([^?.,;:()]{1,80})", re.I)
 _COUNTED_HAN = regex(r"多少|几")
@@ -92,16 +91,13 @@ class AskedTerms:
     kind: str
     focus: Mapping[str, float]
     language: Language
-    figures: frozenset[str]
     # The names, but for acronyms, which a text may spell out; the words of a Chinese question by how rare they are in
     # Chinese; whether the passages are in other languages.
     things: tuple[frozenset[str], ...] = ()
     has_telling_name: bool = False  # one of these that tells texts apart
     words: Mapping[str, float] = field(default_factory=dict)
     foreign: bool = False
-    topic: str = ""  # what a Chinese question opens with, up to its first verb or particle: what it is about
     counted: str = ""  # what "how many" counts: the stem of a noun, or a Chinese word
-    asking: frozenset[str] = frozenset()  # terms that ask for a figure and are in no answer: "how many"
 
     def near(self, terms: frozenset[str]) -> float:
         """How many of the words beside the question word stand among terms, the nearest counting most."""
@@ -110,10 +106,6 @@ class AskedTerms:
     def weigh(self, terms: frozenset[str], shown: frozenset[str] = frozenset()) -> float:
         """What terms of the question weigh together, those shown already less."""
         return sum(self.weights[term] * (SHOWN if term in shown else 1.0) for term in terms)
-
-    def share(self, terms: frozenset[str]) -> float:
-        """The share of what an answer could hold of the question that stands among terms."""
-        return self.weigh(terms - self.asking) / ((1 - self.weigh(self.asking)) or 1.0)
 
     def fits(self, text: str) -> bool:
         """Whether what is asked for, a number or a date say, stands in a text."""
@@ -167,13 +159,10 @@ def asked_of(question: str, language: Language, rarity: Rarity, known: frozenset
         language.asks_for(question) or _kind_asked(question),
         {} if is_han(question) else focus_of(question, language, frozenset().union(*names.values())),
         language,
-        frozenset(term for term in weights if any(sign.isdigit() for sign in term)),
         tuple(things),
         any(max(map(rarity, name), default=0.0) >= TELLING * unknown for name in things),
         words,
-        topic=_topic(content) if is_han(question) else "",
         counted=_counted_han(question) if is_han(question) else _counted(question),
-        asking=frozenset(map(stem, " ".join(_HOW_MANY.findall(question.lower())).split())) & weights.keys(),
     )
 
 
@@ -233,13 +222,6 @@ def han_words(question: str) -> dict[str, float]:
         for word, kind, _ in tagged(question)
         if WORD.search(word) and not (HAN_RUN.match(word) and kind[0] in "ruydpc")
     }
-
-
-def _topic(question: str) -> str:
-    """The words that a Chinese question opens with, up to the first verb, particle or sign: "黑尾前肛鳗" 的体长."""
-    opening = takewhile(lambda word: WORD.search(word[0]) and word[1][0] not in "uvprcy", tagged(question))
-    topic = simplified(fold("".join(word for word, _, _ in opening)))
-    return topic if len(topic) > 1 else ""
 
 
 def _rarest(term: str, words: Mapping[str, float]) -> float:

@@ -7,6 +7,7 @@ that they were computed of.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,19 +16,21 @@ from prompts.plan_table import PlanTable
 from prompts.structures import markdown_table
 from prompts.text.amounts import scale_stated
 from prompts.text.evidence import Evidence
+from prompts.text.regex import regex
 from prompts.text.words import is_han
-from storage.answer_records import RouteDecision, StructureType, SubQuestion, TableCell, TableResult
+from storage.answer_records import RouteDecision, SubQuestion, TableCell, TableResult
 from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
-from tasks.citations import Source, number_of, packed
+from tasks.citations import Source, packed
 from tasks.step import BRIEF, step
 from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run
 
 # A line of at most so many characters is the source of its cells; of a longer one so much on either side of a cell.
 LONGEST_LINE, AROUND = 400, 120
-# Documents whose tables an unrestricted question is asked of, and so many that a caller may name.
-MOST_DOCUMENTS, MOST_ASKED = 8, 64
+MOST_ASKED = 64  # documents whose tables a question is asked of
+MOST_CITED = 5  # lines of a table: those that decide, and the one that names the columns
+_RULE_BELOW = regex(r"^(?P<header>\|[^\n]*)\n\|[ \t]*:?-{3,}[^\n]*", re.M)
 MOST_NAMED = 40  # in the sentence; the table beside it goes on
 _SCALES = {
     1e3: ("thousands", "千"), 1e4: ("ten thousands", "万"), 1e6: ("millions", "百万"), 1e8: ("hundred millions", "亿"),
@@ -43,22 +46,20 @@ ChunkAt = Callable[[str, int], Chunk]
 
 
 def documents_with_tables(
-    pool: Sequence[Evidence], route: RouteDecision, forced: StructureType | None, named: Sequence[str] | None,
+    pool: Sequence[Evidence],
+    route: RouteDecision,
+    named: Sequence[str] | None,
     planner: PlanTable,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The documents whose tables are asked: those that the caller names, else those that the passages come from.
 
-    None for a question that is routed elsewhere; without a model, those with rows among the passages all the same.
+    Empty where no model plans, and for a question that is routed elsewhere.
     """
-    if route.type != "table" and (forced or not planner.is_offline):
+    if route.type != "table" or planner.is_offline:
         return []
     if named and len(named) <= MOST_ASKED:
         return list(named)
-    rows = {piece.document for piece in pool if piece.cells}
-    documents = dict.fromkeys(piece.document for piece in pool)
-    return [name for name in documents if route.type == "table" or name in rows][
-        : MOST_DOCUMENTS if planner.is_offline else MOST_ASKED
-    ]
+    return list(dict.fromkeys(piece.document for piece in pool))[:MOST_ASKED]
 
 
 @step("tables", BRIEF, asks_model=True)
@@ -109,8 +110,7 @@ class TableAnswer:
     @property
     def stated(self) -> StatedAnswer:
         """The answer that needs no model: its sentence with the lines that show it."""
-        numbers = [number_of(self.sources, cell.document, cell.start, cell.end) for cell in self.result.cells]
-        marks = "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number)
+        marks = "".join(f"[{number}]" for number, _ in enumerate(self.sources, 1))
         return StatedAnswer(f"{self.result.sentence} {marks}".strip(), self.result.values, "none", "table")
 
 
@@ -123,19 +123,34 @@ async def sourced_table_answer(
     return TableAnswer(result, packed(sources, planner.policy.limits.structure))
 
 
-def cell_sources(cells: Sequence[TableCell], documents: Mapping[str, Document], chunk_at: ChunkAt) -> list[Source]:
-    """The lines that hold the cells, each once, in the order of the cells."""
-    sources: dict[tuple[str, int], Source] = {}
+def cell_sources(
+    cells: Sequence[TableCell], documents: Mapping[str, Document], chunk_at: ChunkAt
+) -> list[Source]:
+    """The first lines that hold the cells, each once, and the line that names their columns; MOST_CITED in all."""
+    if not cells:
+        return []
+    header = _header(documents[cells[0].document].text, cells[0].start)
+    places: dict[tuple[str, int], int] = {}  # the start of a line → its end
     for cell in cells:
-        document = documents[cell.document]
-        start, end = _line(document.text, cell.start, cell.end)
-        if (cell.document, start) not in sources:
-            chunk = chunk_at(cell.document, cell.start)
-            text = document.text[start:end]
-            sources[cell.document, start] = Source(
-                cell.document, document.title, text, start, ((chunk.id, chunk.start),)
-            )
-    return list(sources.values())
+        start, end = _line(documents[cell.document].text, cell.start, cell.end)
+        places.setdefault((cell.document, start), end)
+    lines = list(places.items())[: MOST_CITED - (header is not None)]
+    if header is not None:
+        lines.append(((cells[0].document, header[0]), header[1]))
+    sources = []
+    for (name, start), end in lines:
+        document, chunk = documents[name], chunk_at(name, start)
+        text, chunks = document.text[start:end], ((chunk.id, chunk.start),)
+        sources.append(Source(name, document.title, text, start, chunks))
+    return sources
+
+
+def _header(text: str, start: int) -> tuple[int, int] | None:
+    """The line above the rule of the Markdown table that an offset lies in; None for rows that name their columns."""
+    rules = [rule for rule in _RULE_BELOW.finditer(text, 0, start)]
+    if not rules or "\n\n" in text[rules[-1].end() : start]:
+        return None
+    return rules[-1].span("header")
 
 
 def _line(text: str, start: int, end: int) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.offline.answer import BEST, ExcerptAnswer, OfferedPassage, Similarity, best_excerpts, shown
-from prompts.offline.parts import parts_in
 from prompts.offline.units import quotables, section_around
 from prompts.text.words import terms
 
@@ -44,6 +43,12 @@ RUNNING = (
 ROWS = (
     "name: Sluice Bridge | opened: 1989 | designer: Jonas Oke\nname: Mill Bridge | opened: 1931 | designer: Ada Brandt"
 )
+CAUSEWAY = """# Works
+
+The Teal Causeway, a grey road of 1,284 m on stone, was meant to be there in 2009 and to take the coast road out of Harrow.
+It cost 214.6 million crowns, a third of which was a loan. It opened on 3 May 2011, two years late. People who cross the
+Teal Causeway say that it is long. The design is by Tilda Voss. The design of the Teal Causeway hangs in the hall.
+"""
 COLUMNS = """The south master told the length and the price last May.
 
 | berth | length | price |
@@ -188,35 +193,33 @@ def test_of_a_long_sentence_the_best_stretch_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "text", "support"),
+    ("question", "text", "found"),
     [
-        ("When was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built in 1911.", "none"),
-        ("When was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built by fishermen.", "partial"),
-        ("When was the lighthouse of Skerrow built?", "The lighthouse of Norrick was built in 1911.", "abstained"),
-        ("Which symptoms does lead poisoning have?", "Bread is baked before six in the morning.", "abstained"),
-        ("How was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built in 1911.", "partial"),
-        ("What of Skerrow?", "The lighthouse of Skerrow was built in 1911.", "partial"),
-        ("灯塔的高度是多少?", "灯塔的高度是四十米。", "none"),
-        ("LightRAG比GraphRAG省在哪", "LightRAG和GraphRAG都用图。", "partial"),
-        ("灯塔和华为有什么关系?", "灯塔的经费由船主分摊。", "abstained"),
-        ("火山在哪一年爆发?", "渔船停靠在北码头。", "abstained"),
-        ("How many berths does Skerrow have?", "Skerrow has 37 small berths.", "none"),
-        ("How many berths does Skerrow have?", "Of Skerrow the berths are 37.", "none"),
-        ("How many berths does Skerrow have?", "| berths of Skerrow | `37` |", "none"),
-        ("How many berths does Skerrow have?", "Skerrow has berths, and a boat may stay 37 days.", "partial"),
-        ("How many berths does Skerrow have?", "2. Skerrow has berths.", "partial"),
-        ("How many berths does Skerrow have?", "At Skerrow one berths with care.", "partial"),
-        ("港口有几座灯塔?", "港口有三座灯塔。", "none"),
-        ("港口有几座灯塔?", "港口有灯塔，渔船停三天。", "partial"),
-        ("灯塔是谁设计的?", "灯塔由陈明设计。", "none"),
-        ("灯塔是谁设计的?", "灯塔的设计很特别。", "partial"),
-        ("Which port does Skerrow use?", "```\nskerrow --listen 9000 # use another port\n```", "partial"),
+        ("When was the lighthouse of Skerrow built?", "The lighthouse of Skerrow was built in 1911.", True),
+        ("When was the lighthouse of Skerrow built?", "The lighthouse of Norrick was built in 1911.", False),
+        ("Which symptoms does lead poisoning have?", "Bread is baked before six in the morning.", False),
+        ("What of Skerrow?", "The lighthouse of Skerrow was built in 1911.", True),
+        ("LightRAG比GraphRAG省在哪", "LightRAG和GraphRAG都用图。", True),
+        ("灯塔和华为有什么关系?", "灯塔的经费由船主分摊。", False),
+        ("火山在哪一年爆发?", "渔船停靠在北码头。", False),
     ],
 )
-def test_support_says_how_much_of_the_question_stands_there(question: str, text: str, support: str) -> None:
-    answer = ask(question, text)
-    assert answer.support == support
-    assert bool(answer.excerpts) == (support != "abstained")
+def test_what_no_text_speaks_of_has_no_excerpt(question: str, text: str, found: bool) -> None:
+    assert bool(ask(question, text).excerpts) is found
+
+
+@pytest.mark.parametrize(
+    ("question", "marked"),
+    [
+        ("How much did the Teal Causeway cost?", "It cost 214.6 million crowns, a third of which was a loan."),
+        ("When did the Teal Causeway open?", "It opened on 3 May 2011, two years late."),
+        ("Who designed the Teal Causeway?", "The design is by Tilda Voss."),
+    ],
+    ids=["figure", "date", "name"],
+)
+def test_the_marked_sentence_holds_what_is_asked_for(question: str, marked: str) -> None:
+    _, start, end = shown(ask(question, CAUSEWAY)).quotes[1]
+    assert CAUSEWAY[start:end] == marked
 
 
 def test_what_only_says_where_to_read_on_comes_after_what_says_it() -> None:
@@ -259,7 +262,7 @@ def test_excerpts_are_shown_as_quotes_the_best_passage_first() -> None:
 
 def test_nothing_found_is_abstained() -> None:
     answer = ask("What is this?")
-    assert answer == ExcerptAnswer((), "abstained", "From the documents:")
+    assert answer == ExcerptAnswer((), "From the documents:")
     assert shown(answer).text == ""
 
 
@@ -304,7 +307,7 @@ def test_where_a_list_is_asked_for_a_short_table_is_shown_whole() -> None:
 def test_of_a_chinese_question_what_is_rare_in_chinese_has_to_be_spoken_of(question: str, abstains: bool) -> None:
     text = f"{CHINESE}Skerrow 是一座岛。港口花了很多钱。"
 
-    assert (ask(question, text).support == "abstained") is abstains
+    assert (not ask(question, text).excerpts) is abstains
 
 
 def test_meaning_under_the_heading_decides_beside_the_words() -> None:
@@ -344,60 +347,10 @@ def test_a_question_that_names_only_what_most_texts_name_is_read_by_its_meaning(
     assert any("Kestrel is a boat" in text for text in read) is meaning_is_read
 
 
-FEE = "The default fee of the harbour is 14 crowns."
-BOAT = "The first boat of May carries salt."
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "cosine", "support"),
-    [
-        ("What is the default fee of the harbour?", FEE, 0.3, "partial"),
-        ("What is the default fee of the harbour?", FEE, 0.7, "none"),
-        ("What is the default fee of the harbour now that winter begins?", FEE, 0.5, "partial"),
-        ("Does the harbour have a default fee?", FEE, 0.5, "partial"),
-        ("Does the harbour have a default fee?", FEE, 0.7, "none"),
-        # what only some words and no meaning touch is not spoken of
-        ("who first walked over a moon", BOAT, 0.2, "abstained"),
-        ("who first walked over a moon", BOAT, 0.5, "partial"),
-    ],
-)
-def test_the_nearer_in_meaning_the_fewer_words_a_supported_answer_needs(
-    question: str, text: str, cosine: float, support: str
-) -> None:
-    passages = [OfferedPassage(1, "Guide", "", text)]
-    best = best_excerpts(question, passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts))
-    assert best.support == support
-
-
-SEVERAL = {
-    "Which depot burned most diesel, and how do we switch a depot to electric buses?": [
-        "Which depot burned most diesel?",
-        "How do we switch a depot to electric buses?",
-    ],
-    "Who founded the mill, and if the dam leaks, what should the miller do?": [
-        "Who founded the mill?",
-        "If the dam leaks, what should the miller do?",
-    ],
-    "哪条线路最忙？另外，乘客晕倒时司机应该做什么？": [
-        "哪条线路最忙？",
-        "乘客晕倒时司机应该做什么？",
-    ],
-}
-ONE = (
-    "",
-    "Who designed the Orla Bridge?",
-    "What is the length and width of the Orla Bridge?",
-    "Which had the highest income in 2023: the ferry company, Gullstone Brewery or the Maritime Museum?",
-    "Which company is larger, and by how much?",
-    "主库没有响应时，值班工程师应该先做什么、再做什么？",
-)
-
-
-@pytest.mark.parametrize("question", [*SEVERAL, *ONE])
-def test_parts_are_told_apart_in_order_and_one_question_stays_whole(question: str) -> None:
-    assert parts_in(question) == SEVERAL.get(question, [question])
-
-
-def test_of_texts_in_another_language_nothing_is_called_supported() -> None:
-    text = "知识过滤器 knowledge filter 判断检索到的知识是否有用。filter 使用自然语言推理。"
-    assert ask("What does the knowledge filter do?", text).support == "partial"
+@pytest.mark.parametrize(("cosine", "found"), [(0.2, False), (0.5, True)])
+def test_what_is_near_in_meaning_needs_few_words(cosine: float, found: bool) -> None:
+    passages = [OfferedPassage(1, "Guide", "", "The first boat of May carries salt.")]
+    best = best_excerpts(
+        "who first walked over a moon", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts)
+    )
+    assert bool(best.excerpts) is found

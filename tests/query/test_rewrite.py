@@ -11,8 +11,7 @@ from prompts.engine.errors import AnswerMalformed
 from prompts.engine.models import Models
 from prompts.filter import Filter, FilterRequest
 from prompts.offline.keywords import keywords_offline
-from prompts.offline.rewrite import MAX_QUERIES, rewrite_offline
-from prompts.rewrite import MAX_KEYS, Keywords, Rewrite
+from prompts.rewrite import MAX_KEYS, MAX_QUERIES, Keywords, Rewrite
 from storage.answer_records import Passage
 from tasks.answer import answer_directly
 from tasks.filter import filter_passages
@@ -52,7 +51,7 @@ async def test_what_a_model_asks_is_taken_whole(question: str, history: Sequence
         ('Who wrote the song  "Orla", and when?', HISTORY),
     ],
 )
-async def test_the_rules_keep_the_lines_and_spaces_of_what_they_do_not_fill_in(
+async def test_without_a_model_lines_and_spaces_stay(
     question: str, history: Sequence[str]
 ) -> None:
     found = await rewrite(f" {question}\n", history, Rewrite(Models.offline()))
@@ -99,7 +98,7 @@ async def test_a_model_is_asked_by_effort(
     found = await made.run(question, history)
     assert len(sent(made)) == (effort in asked)
     assert ("rewrite" in spared(made)) is (effort not in asked)
-    assert found.question == ("Q?" if effort in asked else rewrite_offline(question, history).question)
+    assert found.question == ("Q?" if effort in asked else question)
 
 
 async def test_a_long_history_is_shown_from_its_end() -> None:

@@ -41,8 +41,10 @@ export async function ask(main, workspace) {
     input.placeholder = t("follow_up");
     running = new AbortController();
     fill(button, icon("stop")).setAttribute("aria-label", t("stop"));
+    // Excerpts say what documents say, and are no turn of a conversation.
     const history = turns.filter((turn) => turn.answer).flatMap((turn) => [
-      { role: "user", content: turn.question }, { role: "assistant", content: turn.answer.answer },
+      { role: "user", content: turn.question },
+      ...(turn.answer.trace.answered_by === "excerpts" ? [] : [{ role: "assistant", content: turn.answer.answer }]),
     ]);
     const turn = { question };
     turns.push(turn);
@@ -149,7 +151,7 @@ function view(turn, workspace) {
   const uncompared = answer.fallback === "ungrounded" && answer.citations.length > 0 && unsupported.length === 0;
   const support = uncompared ? "uncompared" : answer.fallback;
   const quiet = [
-    answer.trace.answered_by === "excerpts" && answer.fallback === "none" ? t("excerpts") : t(`supported_${support}`),
+    answer.trace.answered_by === "excerpts" ? t(`excerpts_${answer.fallback}`) : t(`supported_${support}`),
     ...answer.trace.ambiguity.map((row) => (row.taken ? t("read_as", row) : t("unclear", row))),
     unsupported.length > 0 && t("not_supported"),
   ].filter(Boolean);
