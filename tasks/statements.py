@@ -97,17 +97,18 @@ def _same_order(claim: str, sources: Sequence[str]) -> bool:
 def _orders(first: str, second: str, told: frozenset[str], source: str) -> Iterator[tuple[str, str]]:
     """The two names as (who does it, to whom), for each sentence that says what is told of both.
 
-    Where a sentence has one of them, and no other name before it, the title stands for the other.
+    Where a sentence has one of them behind what is told, and no other name before it, the title stands for the other.
     """
     title, parts = _sentences_of(source)
     for sentence, terms, named in parts:
         if told and told.isdisjoint(terms):
             continue
         places = {name: place for name in (first, second) if (place := _place(name, sentence)) >= 0}
-        if len(places) == 1 and told:
+        if len(places) == 1:
             [(known, found)] = places.items()
             missing = second if known == first else first
-            if missing in title and all(_place(name, sentence) >= found for name in named):
+            opens = all(_place(name, sentence) >= found for name in named)
+            if missing in title and opens and not told.isdisjoint(content_terms(sentence[:found])):
                 places[missing] = -1
         if len(places) > 1:
             before, after = sorted(places, key=places.__getitem__)
