@@ -33,8 +33,8 @@ def router(run: Run) -> None:
     """How often do the rules choose the structure that a question's kind of task needs?
 
     60 balanced questions (6 × 5 types × 2 languages); --dev takes the questions that the weights were fitted to. --data
-    adds StructRAG's 181 published rows: they are English → graph and Chinese → chunk or table, so a router that only tells the language does well there;
-    that is why they are shown by language.
+    adds StructRAG's 181 published rows: they are English → graph and Chinese → chunk or table, so a router that only
+    tells the language does well there; that is why they are shown by language.
     """
     balanced = "router_dev" if run.options.dev else "router_questions"
     rows = [RoutedQuestion.model_validate(row) for row in read_rows(DATA / f"{balanced}.jsonl")]

@@ -130,6 +130,5 @@ def _sentences_of(source: str) -> tuple[str, tuple[tuple[str, frozenset[str], tu
     title, _, text = source.partition("\n") if "\n" in source else ("", "", source)
     written = [text[start:end] for start, end in sentences(text)]
     return fold(title), tuple(
-        (fold(part), frozenset(content_terms(part)), tuple(name for _, _, name in _names(part)))
-        for part in written
+        (fold(part), frozenset(content_terms(part)), tuple(name for _, _, name in _names(part))) for part in written
     )

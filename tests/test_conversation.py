@@ -26,9 +26,7 @@ DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed
         ((), "Where was she born?", "Where was she born?"),
     ],
 )
-def test_a_question_without_names_joins_the_one_before(
-    history: tuple[str, ...], question: str, searched: str
-) -> None:
+def test_a_question_without_names_joins_the_one_before(history: tuple[str, ...], question: str, searched: str) -> None:
     assert with_the_one_before(question, history) == searched
 
 

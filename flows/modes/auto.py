@@ -59,9 +59,7 @@ async def choose_mode(resources: Resources) -> ModeDecision:
     )
 
 
-async def _walk(
-    question: Question, search: PassageSearch, graph: GraphReader, *, writes: bool
-) -> str | None:
+async def _walk(question: Question, search: PassageSearch, graph: GraphReader, *, writes: bool) -> str | None:
     """Along what a walk without a model comes to an answer.
 
     None where it comes to none, and where the question names something that texts speak of too, or nothing: there the

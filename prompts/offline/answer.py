@@ -255,8 +255,7 @@ def best_excerpts(
 
     quotes.sort(key=lambda quote: -max(map(comes_first, quote.pieces)))
     excerpts = tuple(
-        _excerpt(asked, quote, _marked(asked, quote, pieces, max(quote.pieces, key=comes_first)))
-        for quote in quotes
+        _excerpt(asked, quote, _marked(asked, quote, pieces, max(quote.pieces, key=comes_first))) for quote in quotes
     )
     return ExcerptAnswer(excerpts, language.label)
 

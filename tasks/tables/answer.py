@@ -123,9 +123,7 @@ async def sourced_table_answer(
     return TableAnswer(result, packed(sources, planner.policy.limits.structure))
 
 
-def cell_sources(
-    cells: Sequence[TableCell], documents: Mapping[str, Document], chunk_at: ChunkAt
-) -> list[Source]:
+def cell_sources(cells: Sequence[TableCell], documents: Mapping[str, Document], chunk_at: ChunkAt) -> list[Source]:
     """The first lines that hold the cells, each once, and the line that names their columns; MOST_CITED in all."""
     if not cells:
         return []
@@ -147,7 +145,7 @@ def cell_sources(
 
 def _header(text: str, start: int) -> tuple[int, int] | None:
     """The line above the rule of the Markdown table that an offset lies in; None for rows that name their columns."""
-    rules = [rule for rule in _RULE_BELOW.finditer(text, 0, start)]
+    rules = list(_RULE_BELOW.finditer(text, 0, start))
     if not rules or "\n\n" in text[rules[-1].end() : start]:
         return None
     return rules[-1].span("header")

@@ -45,7 +45,7 @@ ROWS = (
 )
 CAUSEWAY = """# Works
 
-The Teal Causeway, a grey road of 1,284 m on stone, was meant to be there in 2009 and to take the coast road out of Harrow.
+The Teal Causeway, a grey road of 1,284 m on stone, was meant to be there in 2009 and to take the coast road out.
 It cost 214.6 million crowns, a third of which was a loan. It opened on 3 May 2011, two years late. People who cross the
 Teal Causeway say that it is long. The design is by Tilda Voss. The design of the Teal Causeway hangs in the hall.
 """

@@ -51,9 +51,7 @@ async def test_what_a_model_asks_is_taken_whole(question: str, history: Sequence
         ('Who wrote the song  "Orla", and when?', HISTORY),
     ],
 )
-async def test_without_a_model_lines_and_spaces_stay(
-    question: str, history: Sequence[str]
-) -> None:
+async def test_without_a_model_lines_and_spaces_stay(question: str, history: Sequence[str]) -> None:
     found = await rewrite(f" {question}\n", history, Rewrite(Models.offline()))
     assert found.question == question
     assert found.queries[0] == " ".join(question.split())

@@ -253,8 +253,13 @@ async def test_tables_of_one_form_are_one_table() -> None:
 
 
 async def test_statements_are_compared_with_their_scales() -> None:
-    assets = {"column": "", "comparison": "equal", "value": "Total assets"}
-    plan = {"operation": "max", "columns": ["March 31, 2024"], "filters": [assets], "group_by": "document"}
+    assets: object = {"column": "", "comparison": "equal", "value": "Total assets"}
+    plan: dict[str, object] = {
+        "operation": "max",
+        "columns": ["March 31, 2024"],
+        "filters": [assets],
+        "group_by": "document",
+    }
     found = await planned(plan, statements())
     assert found.sentence == "Highest March 31, 2024: Vell Glass: 4,100 (in millions)."
     assert [cell.raw for cell in found.cells] == ["4,100", "5,308", "977"]
@@ -288,9 +293,7 @@ async def test_a_few_rows_and_the_header_are_cited(plan: dict[str, object], firs
     harbours = document("h", f"# Depths\n\n| port | depth |\n|---|---|\n{rows}")
     end = len(harbours.text)
     chunk = Chunk("chk_1", "h", 0, 0, end, harbours.text, 400, "en", "h")
-    found = await sourced_table_answer(
-        "?", {"h": harbours}, scripted(PlanTable, plan), lambda _name, _offset: chunk
-    )
+    found = await sourced_table_answer("?", {"h": harbours}, scripted(PlanTable, plan), lambda _name, _offset: chunk)
     texts = [source.text for source in found.sources]
     assert len(texts) <= 5
     assert texts[0].startswith(first)
