@@ -3,11 +3,11 @@
 Words that a claim shares with a source do not show this: "Voss did not build the weir" and "The weir built Voss" share
 every word with "Voss built the weir". So a claim keeps the flag that its words earn only where
 
-- each of its clauses is negated exactly where the clause of the source nearest to it is;
-- each of its names of several words stands in the source as a whole;
-- each two names that follow one another stand together in one sentence of the source, in the same order (turned by
-  "by"), with a word of what the claim says between them. The title of the source stands for the subject of a sentence
-  that names nothing before the other name.
+- a clause that is negated has a negated one nearest to it in the source, and a clause that is not is no denied one;
+- a name of two or three words stands in the source as a whole;
+- two names with a few words between them stand together in one sentence of the source, in the same order (turned by
+  "by"), with one of these words. The title of the source stands for the subject of a sentence that names nothing before
+  the other name.
 """
 
 import re
@@ -21,11 +21,15 @@ from prompts.text.negation import is_negated
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms, fold, is_han
 
+Clause = tuple[frozenset[str], bool]  # its terms, and whether it is negated
+MOST = 0.6  # of a clause's terms: then another one is about the same
+BETWEEN = 8  # words at most between two names that one verb joins
 _CLAUSE_END = re.compile(
     r"[,;:()—，；：。（）]|\b(?:and|but|while|whereas|although|though|or|und|aber|et|mais|y|pero)\b|但是?|而且?|并且"
 )
 # The segmenter's tags of words that a Chinese name begins with (nouns, places, Latin letters), and goes on with.
 _NOUN, _IN_NAME = frozenset("nse"), frozenset("nsea")
+_FULL_NAME = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+){1,2}")
 _LISTED = re.compile(r"[\s,;&、，和与及]*(?:\b(?:and|or|und|oder|et|ou|y)\b\s*)?(?:the\s+)?", re.IGNORECASE)
 _APART = re.compile(r"[;:—]|\b(?:and|but|while|whereas|although|though)\b|；|但|而且?")
 _BY = re.compile(r"\b(?:by|von|par|por)\b|由|被", re.IGNORECASE)
@@ -39,20 +43,25 @@ def can_state(claim: str, sources: Sequence[str]) -> bool:
 def _same_polarity(claim: str, sources: Sequence[str]) -> bool:
     known = [clause for source in sources for clause in _clauses_of(source)]
     return all(
-        is_negated(clause) in _nearest(frozenset(terms), known)
+        _has_polarity(frozenset(terms), is_negated(clause), known)
         for clause in _CLAUSE_END.split(claim)
         if (terms := content_terms(clause))
     )
 
 
-def _nearest(terms: frozenset[str], clauses: Sequence[tuple[frozenset[str], bool]]) -> set[bool]:
-    """Whether the clauses that share most with these terms are negated: both where they differ."""
-    most = max((len(terms & own) for own, _ in clauses), default=0)
-    return {negated for own, negated in clauses if len(terms & own) == most} if most else {False}
+def _has_polarity(terms: frozenset[str], negated: bool, known: Sequence[Clause]) -> bool:
+    """Whether a clause with these terms is negated as those of the sources are that share most with it.
+
+    What is negated must be so there. What is not must not be denied by a clause of most of its words.
+    """
+    shared = [(len(terms & own), own_negated) for own, own_negated in known]
+    most = max((count for count, _ in shared), default=0)
+    nearest = {own_negated for count, own_negated in shared if count == most}
+    return negated in nearest if negated or most >= MOST * len(terms) else True
 
 
 @lru_cache(maxsize=512)
-def _clauses_of(source: str) -> tuple[tuple[frozenset[str], bool], ...]:
+def _clauses_of(source: str) -> tuple[Clause, ...]:
     return tuple(
         (frozenset(terms), is_negated(clause))
         for start, end in sentences(source)
@@ -80,11 +89,13 @@ def _same_order(claim: str, sources: Sequence[str]) -> bool:
     if is_han(claim):  # its nouns are names where the source has them too
         names = tuple(name for name in names if any(_place(name[2], fold(source)) >= 0 for source in sources))
     wholes = [fold(source) for source in sources]
-    if any(" " in name and all(_place(name, whole) < 0 for whole in wholes) for _, _, name in names):
+    full = (name for _, _, name in names if _FULL_NAME.fullmatch(name))
+    if any(all(_place(name, whole) < 0 for whole in wholes) for name in full):
         return False
     for (_, end, first), (start, other_end, second) in pairwise(names):
         between = claim[end:start]
-        if first == second or _APART.search(between) or _LISTED.fullmatch(between):
+        apart = len(between.split()) > BETWEEN or _APART.search(between)
+        if first == second or apart or _LISTED.fullmatch(between):
             continue
         order = (second, first) if _BY.search(between) else (first, second)
         # Of "the bridge was designed by her" what is told stands between the names, of 桥由她设计 behind them.
