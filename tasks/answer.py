@@ -56,13 +56,15 @@ class AnswerContext:
 class StatedAnswer:
     """An answer that needs no model: of a walk over the graph, of cells of tables, or points that are quoted.
 
-    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers.
+    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers, `looked_up` that it
+    says what triples say in the question's own words.
     """
 
     text: str
     values: tuple[str, ...] = ()
     fallback: Fallback = "none"
     answered_by: AnsweredBy = "excerpts"
+    looked_up: bool = False
 
 
 @dataclass(frozen=True)

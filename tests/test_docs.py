@@ -29,7 +29,7 @@ STATES = ("done", "partly", "open")
 # What is held against the code; the other blocks of the tour depend on the embedder or hold counts of everything.
 QUOTED = frozenset(
     {
-        "chunk", "extract: mentions", "extract: relations", "dedupe", "rewrite", "trigger", "decompose", "answer",
+        "chunk", "extract: mentions", "extract: relations", "dedupe", "rewrite", "trigger", "answer",
     }
 )  # fmt: skip
 _ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.M)

@@ -63,13 +63,13 @@ async def _walk(question: Question, search: PassageSearch, graph: GraphReader, *
     """Along what a walk without a model comes to an answer.
 
     None where it comes to none, and where the question names something that texts speak of too, or nothing: there the
-    search reads both. Where no model `writes` only a triple that says the answer word for word is one.
+    search reads both. Where no model `writes`, only a look-up of triples is one.
     """
     if not is_imported(question, graph) or not graph.traversal.spellings.named(question.text):
         return None
     result = await walk(question, search, graph, Models.offline())
     if result.stated is None or result.stated.fallback == "abstained":
         return None
-    if not writes and result.stated.fallback != "none":
+    if not writes and not result.stated.looked_up:
         return None
     return f"{result.route.reason if result.route else ''} ({len(result.subquestions)} steps)"

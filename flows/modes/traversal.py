@@ -23,7 +23,7 @@ from tasks.traverse.answer import (
     traversal_trail,
 )
 from tasks.traverse.entity_names import link
-from tasks.traverse.lookup import is_word_for_word
+from tasks.traverse.lookup import looked_up
 from tasks.traverse.meta_paths import Chain, Vocabulary
 from tasks.traverse.plan import Problem, StepResult, TraversalGraph, traverse
 from tasks.traverse.planning import plan, wrong_with
@@ -47,8 +47,8 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
         end = outcomes[-1]
         walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
         if isinstance(end, StepResult):
-            said = imported and is_word_for_word(question.text, linked, planned.steps, end, walked_graph)
-            walked = walked if said or walked.fallback != "none" else replace(walked, fallback="partial")
+            said = looked_up(question.text, linked, planned.steps, end, walked_graph) if imported else None
+            walked = replace(walked, fallback=said or "partial", looked_up=said is not None)
             most = models.policy.limits.structure
             # All that was found, where the walk's own answer names a few.
             found = ", ".join(first_fitting(walked.values, rough_tokens, most))

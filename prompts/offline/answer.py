@@ -253,7 +253,7 @@ def best_excerpts(
     def comes_first(piece: _Piece) -> float:
         return fact * asked.near(piece.unit.terms) + END * _linked(piece, chosen)
 
-    quotes.sort(key=lambda quote: -max(map(comes_first, quote.pieces)))
+    quotes.sort(key=lambda quote: -max(comes_first(piece) for piece in pieces if quote.shows(piece)))
     excerpts = tuple(
         _excerpt(asked, quote, _marked(asked, quote, pieces, max(quote.pieces, key=comes_first))) for quote in quotes
     )

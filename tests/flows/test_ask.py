@@ -54,7 +54,7 @@ def test_a_conversation_is_texts_or_messages(indexed: Path) -> None:
     ]  # fmt: skip
     for history in forms:
         rewritten = ask("How long is it?", workspace=indexed, history=history).trace.rewritten
-        assert rewritten == "How long is Orla Bridge?"
+        assert rewritten == f"{QUESTION} How long is it?"
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ async def asked(question: str, session: Session, options: AskOptions | None = No
 async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(session: Session) -> None:
     answer, decision = await asked("Who is the spouse of the designer of Tiger Moth?", session)
     assert (answer.values, decision.mode, decision.tried) == (("Louise Thorn",), "traverse", ())
+    assert answer.fallback == "partial"
     assert "triples" in decision.reason
     assert all(citation.verified for citation in answer.citations)
     answer, decision = await asked("Where was Tilde born?", session)
