@@ -72,7 +72,7 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
 
         answer = await called(connected, "ask", question="Who designed Orla Bridge?")
         assert "Tomas Reyd" in answer["answer"]
-        assert answer["fallback"] == "none"
+        assert answer["fallback"] == "partial"
         (cited, *_) = answer["citations"]
         assert BRIDGE[cited["start"] : cited["end"]] == cited["quote"]
         source = await called(
@@ -155,7 +155,7 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
                 assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
         async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as plain:
             counted = (await plain.get(f"{service.url}/metrics")).text
-            assert 'trellis_answers_total{fallback="none"' in counted, (
+            assert 'trellis_answers_total{fallback="partial"' in counted, (
                 "they are counted, and wait their turn, like others"
             )
             unknown = await plain.post(f"{service.url}/mcp/nothing", json={})
