@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from prompts.text.regex import regex
+from prompts.text.segment import heading_words
 from storage.records import Record, Scalar
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _BREAKS = regex("\r\n|[\r\v\f\x85]")
 _CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
 _UNWANTED = regex("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = regex(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
-_HEADING = regex(r"^(?:(#{1,6})[ \t]+(\S.*)|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
+_HEADING = regex(r"^(?:(#{1,6})[ \t]+\S.*|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
 # Tags, and images with what they lead to: what a page is decorated with before it begins.
 _DECORATION = regex(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
 _OPENING = 5_000  # characters
@@ -137,8 +138,7 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
     if isinstance(title, str) and title.strip():
         return shortened(one_line(title))
     if headings and (heading := _title_heading(text)):
-        named = heading[:_LONGEST_GIVEN].rstrip(" \t")
-        return one_line(_MARKS.sub(r"\1", named.rstrip("#") or named))
+        return one_line(_MARKS.sub(r"\1", heading[:_LONGEST_GIVEN]))
     opening = _DECORATION.sub("", text[:_OPENING]).lstrip()
     first = one_line(opening[:500].split("\n", 1)[0]).lstrip("#").strip()
     marked = first.startswith(("http://", "https://", "|", "---", "```")) or _FIELDS.match(opening)
@@ -152,7 +152,9 @@ def _title_heading(text: str) -> str:
     found = list(_HEADING.finditer(text))
     tops = [heading for heading in found if heading[1] in ("#", None)]
     opens = found and not _DECORATION.sub("", text[: min(found[0].start(), _OPENING)]).strip()
-    return found[0][2] or found[0][3] if opens or (len(tops) == 1 and tops == found[:1]) else ""
+    if not (opens or (len(tops) == 1 and tops == found[:1])):
+        return ""
+    return heading_words(found[0][0]) if found[0][1] else found[0][2]
 
 
 def _is_sentence(line: str) -> bool:

@@ -229,6 +229,14 @@ def test_a_first_line_that_says_something_is_no_title(first: str, title: str, tm
             "Kestrel",
         ),
         ("It sails from Velin to Orla and back in every season.\n\n# kestrel_data\n\n## Timetable\n", "kestrel_data"),
+        # A sign that belongs to the name stays; signs after a blank close the heading.
+        ("# C#\n\nA language.\n", "C#"),
+        ("## F# and C#\n\nTwo languages.\n", "F# and C#"),
+        ("# Room A#\n", "Room A#"),
+        ("# #1 of the list\n\nA song.\n", "#1 of the list"),
+        ("## Closed heading ##\n\nText.\n", "Closed heading"),
+        ("# C# ##\n\nA language.\n", "C#"),
+        ("Room A #\n========\n\nText.\n", "Room A #"),
         # What names a part of the text does not name it.
         ("It sails from Velin to Orla and back in every season.\n\n## Timetable\n\n# Prices\n", "Some notes"),
         ("It sails from Velin to Orla and back in every season.\n\n# Timetable\n\n# Prices\n", "Some notes"),
