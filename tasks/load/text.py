@@ -16,13 +16,13 @@ from pydantic import Field
 from prompts.text.regex import regex
 from prompts.text.segment import heading_words
 from storage.records import Record, Scalar
+from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - other readers take it from here
+from tasks.load.encodings import decode
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
-_DETECTED = ["utf_16", "utf_32", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1252", "cp1251"]
 _BREAKS = regex("\r\n|[\r\v\f\x85]")
-_CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
 _UNWANTED = regex("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = regex(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
 _HEADING = regex(r"^(?:(#{1,6})[ \t]+\S.*|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
@@ -44,10 +44,6 @@ LARGEST_DOCUMENT = 100_000_000  # bytes of one document, unpacked: what reads it
 MOST_TAGS = 2_000_000  # of markup, opening and closing: about a kilobyte of memory each
 
 
-class Unreadable(Exception):
-    """A file is not a document; the text is the reason that the report gives."""
-
-
 def clean(text: str) -> str:
     """The text as it is stored."""
     text = text.removeprefix("\ufeff")
@@ -65,26 +61,6 @@ def not_empty(text: str) -> str:
     """The text; raises `Unreadable` ("empty") where it holds white space only."""
     if not text.strip():
         raise Unreadable("empty")
-    return text
-
-
-def decode(data: bytes) -> str:
-    """The characters of a text file: strict UTF-8, else the encoding that its byte order mark says or that fits best.
-
-    Raises `Unreadable` ("binary"). A UTF-8 file with a few broken bytes keeps them as U+FFFD.
-    """
-    text = data.decode("utf-8-sig", "replace")
-    broken = text.count("\ufffd")
-    if broken and broken * 10 > sum(1 for character in text if character > "\x7f") - broken:
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(data, cp_isolation=_DETECTED, threshold=0.3).best()
-        text = "\0" if best is None else str(best)
-        controls = sum(map(text.count, _CONTROLS))
-        if controls > 0.02 * len(text):
-            raise Unreadable("binary")
-    if "\0" in text:
-        raise Unreadable("binary")
     return text
 
 
@@ -217,14 +193,11 @@ class PageText(Record):
 def read_html(data: bytes) -> PageText:
     """The page without scripts and navigation: headings as `# …` lines, lists and tables as Markdown."""
     from bs4 import BeautifulSoup
+    from bs4.dammit import EncodingDetector
 
     check_markup(data)
-    try:
-        markup: str | bytes = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # The page may declare its encoding itself.
-        markup = data if b"charset" in data[:2048].lower() else decode(data)
-    soup = BeautifulSoup(markup, "lxml")
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    soup = BeautifulSoup(decode(data, declared or ""), "lxml")
     metadata: dict[str, Scalar] = {}
     for name in ("author", "description", "date", "keywords"):
         tag = soup.find("meta", attrs={"name": name})
