@@ -8,6 +8,8 @@ import asyncio
 import gzip
 import io
 import logging
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
@@ -63,6 +65,7 @@ _LARGEST = 1 << 30
 _IN_GRAPH = regex(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
 _MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
+_READINGS = 3
 _LARGE_OFTEN = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
 
 
@@ -177,9 +180,11 @@ def _other_kind(data: bytes, ending: str) -> str:
 
 
 def _bytes(path: str, zipped: bool, largest: int) -> bytes:
+    def read(file: BinaryIO) -> bytes:
+        return _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
+
     try:
-        with open_file(path) as file:
-            data = _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
+        data = read_unchanged(path, read)
     except UsageError as error:
         raise Unreadable("not a regular file") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -192,6 +197,23 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
         larger = "1 GiB" if largest == _LARGEST else "100 MB: divide it, or make it JSON Lines of smaller documents"
         raise Unreadable(f"larger than {larger}")
     return data
+
+
+def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
+    """What `read` takes from a file. It reads again where the file has changed meanwhile, for it may
+    have got the beginning of one version and the end of another.
+
+    Raises `Unreadable` where the file changes each time.
+    """
+    for _ in range(_READINGS):
+        with open_file(path) as file:
+            before = os.fstat(file.fileno())
+            data = read(file)
+            after = os.fstat(file.fileno())
+        same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+        if same or not stat.S_ISREG(after.st_mode):  # what is handed over can be read once only
+            return data
+    raise Unreadable("it is being written: index again when that is done")
 
 
 def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:

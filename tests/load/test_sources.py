@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import networkx as nx
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 from storage.errors import SourceNotFound, TooLittle
 from storage.records import Document
 from tasks.load.discover import SourceFile
+from tasks.load.encodings import Unreadable
 from tasks.load.rows import TooManyDocuments, collect
-from tasks.load.sources import Loaded, compose, read_sources
+from tasks.load.sources import Loaded, compose, read_sources, read_unchanged
 from tests.faults.disk import no_more_files
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
@@ -266,6 +268,35 @@ def test_a_row_without_a_title_is_titled_by_its_opening(tmp_path: Path) -> None:
     _, documents = load(given)
     assert (documents["a"].title, documents["c"].title) == ("Ada Korb", "Given")
     assert documents["b"].title != "It"
+
+
+@pytest.mark.parametrize(("times", "text"), [(0, "one two"), (1, "one three"), (2, "one four")])
+def test_a_file_that_changes_meanwhile_is_read_again(times: int, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one two")
+    written = iter(["one three", "one four"][:times])
+
+    def read(file: BinaryIO) -> bytes:
+        data = file.read(4)
+        if (later := next(written, None)) is not None:
+            path.write_text(later)
+            os.utime(path, ns=(0, len(later)))  # clocks of disks are coarse
+        return data + file.read()
+
+    assert read_unchanged(str(path), read) == text.encode()
+
+
+def test_a_file_that_never_stops_to_change_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("one\n")
+
+    def read(file: BinaryIO) -> bytes:
+        with path.open("a") as log:
+            log.write("two\n")
+        return file.read()
+
+    with pytest.raises(Unreadable, match="being written: index again"):
+        read_unchanged(str(path), read)
 
 
 def test_named_pipes_are_not_opened(tmp_path: Path) -> None:
