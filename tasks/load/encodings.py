@@ -138,7 +138,7 @@ def codec_of(label: str) -> str:
 def _mostly_read(text: str) -> bool:
     """Whether at most a tenth of what is not ASCII is broken, and a tenth of all is controls."""
     broken = text.count("\ufffd")
-    if broken and broken * 10 > sum(sign > "\x7f" for sign in text) - broken:
+    if broken and broken * 10 > len(text) - len(text.encode("ascii", "ignore")) - broken:
         return False
     return sum(1 for _ in _ASCII_CONTROL.finditer(text)) * 10 <= len(text)
 
