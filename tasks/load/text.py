@@ -375,9 +375,16 @@ def _group(row: "Tag") -> str:
 
 
 def _header_rows(rows: "list[Tag]") -> "list[Tag]":
-    """The rows above a table's body: those of its `thead`, else those of `th` alone."""
-    named = "thead" if any(_group(row) == "thead" for row in rows) else ""
-    head = list(takewhile(lambda row: _group(row) == named if named else not row("td", limit=1), rows))
+    """The rows above a table's body: those of its `thead`, else those of `th` alone, else those of
+    which the first one's cells say it: one goes down into the rows where another has its parts."""
+    if any(_group(row) == "thead" for row in rows):
+        head = list(takewhile(lambda row: _group(row) == "thead", rows))
+    elif not rows[0]("td", limit=1):
+        head = list(takewhile(lambda row: not row("td", limit=1), rows))
+    else:
+        spans = [(_span(cell.get("rowspan")), _span(cell.get("colspan"))) for cell in rows[0]("td", recursive=False)]
+        divided = any(down == 1 and across > 1 for down, across in spans)
+        head = rows[: max(down for down, _ in spans)] if divided and spans else []
     wide = any(len(_columns(row)) > _MOST_COLUMNS for row in head[:_MOST_HEADER_ROWS])
     return [] if len(head) in (len(rows), 0) or len(head) > _MOST_HEADER_ROWS or wide else head
 
