@@ -66,7 +66,8 @@ _IN_GRAPH = regex(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
 _MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
 _READINGS = 3
-_LARGE_OFTEN = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
+# Of many documents, or with pictures.
+_LARGE_OFTEN = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
 
 
 class Loaded(Record):
@@ -157,7 +158,11 @@ def read_file(file: SourceFile) -> Rows:
 
 
 # What a file is by its first bytes, and the endings that promise it.
-_OFFICE = {".docx": b"word/document.xml", ".pptx": b"ppt/presentation.xml", ".xlsx": b"xl/workbook.xml"}
+_OFFICE = {
+    ".docx": b"word/document.xml",
+    ".pptx": b"ppt/presentation.xml",
+    ".xlsx": b"xl/workbook.xml",
+}
 _SIGNED = (
     (b"%PDF-", "a PDF file", (".pdf",)),
     (b"PK\x03\x04", "a zip archive", tuple(_OFFICE)),

@@ -17,7 +17,7 @@ from pydantic import Field
 from prompts.text.regex import regex
 from prompts.text.segment import heading_words
 from storage.records import Record, Scalar
-from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - other readers take it from here
+from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - others import it here
 from tasks.load.encodings import decode
 
 if TYPE_CHECKING:
@@ -382,7 +382,8 @@ def _header_rows(rows: "list[Tag]") -> "list[Tag]":
     elif not rows[0]("td", limit=1):
         head = list(takewhile(lambda row: not row("td", limit=1), rows))
     else:
-        spans = [(_span(cell.get("rowspan")), _span(cell.get("colspan"))) for cell in rows[0]("td", recursive=False)]
+        cells = rows[0](["td", "th"], recursive=False)
+        spans = [(_span(cell.get("rowspan")), _span(cell.get("colspan"))) for cell in cells]
         divided = any(down == 1 and across > 1 for down, across in spans)
         head = rows[: max(down for down, _ in spans)] if divided and spans else []
     wide = any(len(_columns(row)) > _MOST_COLUMNS for row in head[:_MOST_HEADER_ROWS])

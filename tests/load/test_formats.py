@@ -94,7 +94,7 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
         ("<table><tbody><tr><td>port<td>fee</tr></tbody><tbody><tr><td>Velin<td>7</tr></tbody>"
          "<tfoot><tr><td>all<td>7</tr></tfoot></table>",
          "| port | fee |\n| --- | --- |\n| Velin | 7 |\n| all | 7 |"),
-        ("<table><tr><td rowspan=2>port<td colspan=2>fee</tr><tr><td>summer<td>winter</tr>"
+        ("<table><tr><th rowspan=2>port<td colspan=2>fee</tr><tr><td>summer<td>winter</tr>"
          "<tr><td>Velin<td>7<td>8</tr></table>",
          "| port | fee / summer | fee / winter |\n| --- | --- | --- |\n| Velin | 7 | 8 |"),
         ("<table><tr><td>Left<td><table><tr><td>a<td>b</tr></table></tr></table>",
