@@ -19,6 +19,7 @@ class Unreadable(Exception):
 
 
 BINARY = "binary, or text of an unknown encoding (convert it to UTF-8)"
+TWO_ENCODINGS = "partly UTF-8, partly of another encoding: convert all of it to UTF-8"
 NOT_RECOGNISED = "encoding not recognised: convert it to UTF-8"
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # it begins as that of UTF-16 does
@@ -107,7 +108,10 @@ def decode(data: bytes, declared: str = "") -> str:
     mark = next((mark for mark in _MARKS if data.startswith(mark)), None)
     text = data.decode(_MARKS[mark], "replace") if mark else _in_utf8(data)
     if not mark and ("\0" in text or _ESCAPE in data or not _mostly_read(text)):
-        text = _read_as_declared(data, declared) or _read_as_guessed(data)
+        half_read = 0 < text.count("\ufffd") * 2 <= _not_ascii(text)
+        text = _read_as_declared(data, declared) or ("" if half_read else _read_as_guessed(data))
+        if not text:
+            raise Unreadable(TWO_ENCODINGS)
     if "\0" in text:
         raise Unreadable(BINARY)
     return text
@@ -135,10 +139,14 @@ def codec_of(label: str) -> str:
         return ""
 
 
+def _not_ascii(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))
+
+
 def _mostly_read(text: str) -> bool:
     """Whether at most a tenth of what is not ASCII is broken, and a tenth of all is controls."""
     broken = text.count("\ufffd")
-    if broken and broken * 10 > len(text) - len(text.encode("ascii", "ignore")) - broken:
+    if broken and broken * 10 > _not_ascii(text) - broken:
         return False
     return sum(1 for _ in _ASCII_CONTROL.finditer(text)) * 10 <= len(text)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks.load.encodings import BINARY, NOT_RECOGNISED, Unreadable, codec_of, decode
+from tasks.load.encodings import BINARY, NOT_RECOGNISED, TWO_ENCODINGS, Unreadable, codec_of, decode
 from tasks.load.sources import compose, read_sources
 
 TABLE = Path(__file__).with_name("encodings.toml").read_text(encoding="utf-8")
@@ -68,6 +68,12 @@ def test_a_few_accents_among_many_figures_are_found() -> None:
     figures = "".join(f"{n},{n * 7 % 1000}\n" for n in range(50_000))
     table = f"{figures}Die Brücke führt über die Spree nach Köpenick,1\nSie ist fünf Meter hoch,2\n"
     assert read(table.encode("cp1252")) == table
+
+
+def test_lines_in_two_encodings_are_told_apart_from_one() -> None:
+    lines = "Die Brücke führt über die Spree.\n"
+    assert read(lines.encode("utf-8") * 5 + lines.encode("cp1252") * 4) == TWO_ENCODINGS
+    assert read(lines.encode("utf-8") * 50 + lines.encode("cp1252")).count("\ufffd") == 3
 
 
 def test_halves_of_characters_in_utf_8_are_left_out() -> None:
