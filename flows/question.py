@@ -120,6 +120,8 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
     Raises UnknownDocument, FilterError, or NothingMatches: what leaves nothing is never taken for everything.
     """
     documents = options.documents
+    if any(name not in session.index.documents for name in documents or ()):
+        documents = tuple(session.generation.documents.named(documents or ()))
     strange = [name for name in documents or () if name not in session.index.documents]
     if strange:
         session.generation.documents.documents(strange)

@@ -5,8 +5,10 @@ twice. What does not fit that form (a text that is no slice) is stored as it is,
 """
 
 import json
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Literal, cast
 
 from storage.columns import Columns
@@ -16,6 +18,18 @@ from storage.records import Chunk, Document, DocumentText, Part, Record, Triple,
 
 _AT_ONCE = 5_000  # documents whose rows are made at one time
 _BETWEEN_PARTS = 2  # the blank line
+
+
+def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """The known ids that these names mean, and the names of which none is known.
+
+    An id keeps the form that its file has on the disk: macOS writes é as two signs, keyboards as one.
+    """
+    composed = partial(unicodedata.normalize, "NFC")
+    if all(name in known for name in names):
+        return list(names)
+    by_form = {composed(one): one for one in known}
+    return [name if name in known else by_form.get(composed(name), name) for name in names]
 
 
 class StoredPart(Record):
@@ -140,8 +154,14 @@ class DocumentStore(Store):
         return self._db.select(PartSummary, "parts", "document, ordinal")
 
     def document(self, document: str) -> Document:
-        """Raises UnknownDocument, which names the nearest ids."""
-        return self.documents([document])[0]
+        """The document that the name means; raises UnknownDocument, which names the nearest ids."""
+        return self.documents(self.named([document]))[0]
+
+    def named(self, names: Sequence[str]) -> list[str]:
+        """The ids that the names mean (`as_spelt`)."""
+        marks = ", ".join("?" * len(names)) or "NULL"
+        found = self._db.strings(f"SELECT id FROM documents WHERE id IN ({marks})", names)
+        return as_spelt(names, found if len(found) == len({*names}) else self.ids())
 
     def documents(self, ids: Collection[str] | None = None) -> list[Document]:
         """In the order of their ids. Raises UnknownDocument for an id that is not there."""

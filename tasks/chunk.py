@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from prompts.text.languages import language_of
 from prompts.text.regex import regex
-from prompts.text.segment import units
+from prompts.text.segment import heading_words, units
 from prompts.text.tokens import count_tokens
 from storage.errors import SettingsError
 from storage.records import Chunk, Document, content_id
 from tasks.load.sources import JOINT
 from tasks.step import step
 
-_HEADING = regex(r"#{1,6}[ \t]+([^\n]+)")
+_HEADING = regex(r"#{1,6}[ \t]+[^\n]+")
 _LONG = 32  # characters for each token of a passage: what has more is not one passage
 _STAY_TOGETHER = ("row", "item", "code")
 
@@ -102,8 +102,7 @@ def split(text: str, piece: TextPiece, size: int) -> list[TextPiece]:
 def heading_of(text: str) -> str:
     """The words of the Markdown heading that a text begins with, else empty."""
     match = _HEADING.match(text)
-    words = " ".join(match.group(1).split()) if match else ""
-    return words.rstrip("#").rstrip() or words
+    return " ".join(heading_words(match.group()).split()) if match else ""
 
 
 def _headed(text: str, piece: TextPiece, heading: bool) -> TextPiece:

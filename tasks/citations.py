@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from prompts.engine.calls import rough_tokens
 from prompts.text.evidence import Evidence, cells_of, row_of
 from prompts.text.regex import regex
-from prompts.text.segment import sentences
+from prompts.text.segment import heading_words, sentences
 from prompts.text.words import content_terms
 from storage.answer_records import Citation
 from storage.records import Chunk, DocumentText
@@ -159,7 +159,7 @@ def citation_of(marker: str, source: Source, start: int, end: int, document: Doc
 
 # --- evidence --------------------------------------------------------------------------------------------------------
 
-_HEADING = regex(r"^\s*+#{1,6}\s++(.*[^\s#])")
+_HEADING = regex(r"\s*+#{1,6}\s++.*[^\s#]")
 _MARKUP = regex(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
 _RULE = regex(r"(?=(?s:.)+\|)[\s|:-]+$")
 _STEP = regex(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
@@ -239,7 +239,7 @@ def _units(chunk: Chunk) -> Iterator[Evidence]:
             cells = tuple(zip(header, row, strict=False)) if row else cells_of(text)
             yield unit(text, heading, before, cells=cells, start=chunk.start + start)
         if heading_match:
-            heading, before = heading_match.group(1), ""
+            heading, before = heading_words(text), ""
             headings.append((start, heading))
         elif not row:
             before = text

@@ -134,6 +134,12 @@ def test_headings_begin_chunks_and_never_end_them() -> None:
     assert any(chunk.text.startswith("## Part 5") for chunk in chunks)
 
 
+def test_a_heading_keeps_a_sign_that_belongs_to_a_name() -> None:
+    for written, words in (("# C#", "C#"), ("## Fees of F# ##", "Fees of F#"), ("# Room A#  ", "Room A#")):
+        [chunk] = chunked(f"{written}\n\nTen crowns.")
+        assert chunk.heading == words
+
+
 def test_tables_and_lists_stay_whole_where_they_fit() -> None:
     table = "| Pier | Depth |\n|---|---|\n" + "\n".join(f"| {n} | {n} m |" for n in range(5))
     steps = "Take these steps:\n\n" + "\n".join(f"{n}. Step number {n} is this." for n in range(1, 6))

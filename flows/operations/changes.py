@@ -26,6 +26,7 @@ from flows.runtime import Runtime, open_caches, usage_of
 from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
 from prompts.text.words import fold_name, simplified
+from storage.documents import as_spelt
 from storage.errors import NotFound, StorageError, UnknownDocument, UsageError
 from storage.graph import Edit, Subject
 from storage.graph_records import Alias, Entity
@@ -100,6 +101,7 @@ def split(name: str, names: Sequence[str], documents: Sequence[str], staging: St
     """Make what some of its names, or some documents, say of a thing another thing."""
     thing = _find(name, staging)
     known, places = _names(thing, staging), _documents(thing, staging)
+    documents = as_spelt(documents, places)
     keys, split_off = {name_key(word) for word in known}, {name_key(word) for word in names}
     unknown = [("name", word, known) for word in names if name_key(word) not in keys]
     unknown += [("document", word, places) for word in documents if word not in places]
@@ -323,6 +325,8 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     started = time.monotonic()
     memory = runtime.workspace.database.memory
     with _next_generation(runtime) as staging:
+        known = {*staging.documents.ids(), *staging.documents.forgotten()}
+        documents = as_spelt(documents, known)
         held = _holdings(documents, runtime)
         chunks = staging.documents.chunks(documents=documents)
         staying = [document for document in staging.documents.documents() if document.id not in documents]
@@ -371,7 +375,7 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
     """
     with _next_generation(runtime) as staging:
         out = staging.documents.forgotten()
-        for document in documents:
+        for document in as_spelt(documents, out):
             if document not in out:
                 raise UsageError(f"{document!r} is not forgotten.", f"Forgotten: {', '.join(out) or 'no document'}.")
             staging.documents.unforget(document)

@@ -79,10 +79,10 @@ def source_text(generation: Generation, document: str) -> SourceText:
     stored = generation.documents.document(document)
     spans = tuple(
         PassageSpan(
-            document=document, start=chunk.start, end=chunk.end, chunk=chunk.id, heading=chunk.heading,
+            document=stored.id, start=chunk.start, end=chunk.end, chunk=chunk.id, heading=chunk.heading,
             page=stored.page_of(chunk.start),
         )
-        for chunk in generation.documents.chunks(documents=[document])
+        for chunk in generation.documents.chunks(documents=[stored.id])
     )  # fmt: skip
     sources = sorted({part.source for part in stored.parts})
     return SourceText(

@@ -115,7 +115,8 @@ async def upload(
 async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
     """Remove a document and all that was made from it, also from older generations, and keep it out."""
     report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
-    remove_upload(service.workspaces.folder(workspace), document)
+    for name in report.documents:
+        remove_upload(service.workspaces.folder(workspace), name)
     if not report.held:
         return report
     # Our own session held one; it is given back by now, unless a question still reads it.

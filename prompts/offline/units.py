@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from prompts.text.languages import ENGLISH, Language
 from prompts.text.regex import regex
-from prompts.text.segment import Unit, UnitKind, units
+from prompts.text.segment import Unit, UnitKind, heading_words, units
 
 PARAGRAPH = 600  # characters: where lines are longer on average, a text runs on
 LONGEST = 700  # characters of a list item whose sentences are one unit
@@ -19,7 +19,6 @@ _RULE = regex(r"[\s|:+=_*-]+$")
 _FENCE = regex(r"\s*(?:```|~~~)")
 _CLOSING = regex(r"\n[ \t]*```")
 _IMAGE = regex(r"!\[[^\]]*\]\([^)]*\)")
-_HEADING = regex(r"[\s#*_]+|[\s#*_]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def quotables(text: str, language: Language = ENGLISH) -> tuple[Quotable, ...]:
     heading, header = "", None
     for place, piece in enumerate(pieces):
         if piece.kind == "heading":
-            heading, header = _HEADING.sub(" ", text[piece.start : piece.end]).strip(), None
+            heading, header = heading_words(text[piece.start : piece.end]).strip("*_ "), None
             continue
         line = text[piece.start : piece.end]
         if piece.kind != "row":

@@ -26,6 +26,16 @@ class Unit(NamedTuple):
     kind: UnitKind
 
 
+def heading_words(line: str) -> str:
+    """The words of a Markdown heading `# …`, without the signs before them and those that close it.
+
+    Only a blank lets signs close a heading: `# C#` says "C#", `## Fees ##` says "Fees".
+    """
+    words = line.strip().lstrip("#").strip()
+    without = words.rstrip("#")
+    return without.rstrip() or words if without.endswith((" ", "\t")) else words
+
+
 # --- sentences -------------------------------------------------------------------------------------------------
 
 _LINE = regex(

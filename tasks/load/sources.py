@@ -8,6 +8,8 @@ import asyncio
 import gzip
 import io
 import logging
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
@@ -20,6 +22,7 @@ from storage.faults import fault_of
 from storage.files import open_file
 from storage.records import DeadLetter, Document, Part, Record, Skipped, by_key
 from tasks.load.discover import SourceFile, printable, resolve, walk
+from tasks.load.encodings import Unreadable, decode
 from tasks.load.office import read_office
 from tasks.load.pdf import read_pdf
 from tasks.load.rows import (
@@ -40,9 +43,7 @@ from tasks.load.rows import (
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     PageText,
-    Unreadable,
     check_markup,
-    decode,
     not_empty,
     one_line,
     pretty_stem,
@@ -64,7 +65,9 @@ _LARGEST = 1 << 30
 _IN_GRAPH = regex(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
 _MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
-_LARGE_OFTEN = (".jsonl", ".pdf", ".docx", ".pptx", ".xlsx")  # many documents, or with pictures
+_READINGS = 3
+# Of many documents, or with pictures.
+_LARGE_OFTEN = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
 
 
 class Loaded(Record):
@@ -141,21 +144,52 @@ def read_file(file: SourceFile) -> Rows:
     """The parts and dead letters of one file; raises `Unreadable` with the reason to report."""
     name = PurePosixPath(file.id.lower())
     zipped = name.suffix == ".gz"
-    ending = name.with_suffix("").suffix if zipped else name.suffix
+    ending = (name.with_suffix("").suffix if zipped else name.suffix) or name.name
     reader = (_PLAIN | ({} if zipped else _BINARY)).get(ending)
     if reader is None:
-        shown = (ending + ".gz" if zipped else ending) or "(no extension)"
+        shown = (ending + ".gz" if zipped else name.suffix) or "(no extension)"
         raise Unreadable(f"unsupported type {shown}")
     data = _bytes(file.path, zipped, _LARGEST if ending in _LARGE_OFTEN else LARGEST_DOCUMENT)
     if not data.strip():
         raise Unreadable("empty")
+    if told := _other_kind(data, ending):
+        raise Unreadable(told)
     return reader(data, file)
 
 
+# What a file is by its first bytes, and the endings that promise it.
+_OFFICE = {
+    ".docx": b"word/document.xml",
+    ".pptx": b"ppt/presentation.xml",
+    ".xlsx": b"xl/workbook.xml",
+}
+_SIGNED = (
+    (b"%PDF-", "a PDF file", (".pdf",)),
+    (b"PK\x03\x04", "a zip archive", tuple(_OFFICE)),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or encrypted office file", tuple(_OFFICE)),
+    (b"{\\rtf", "a Rich Text file", ()),
+    (b"\x89PNG", "a PNG picture", ()),
+    (b"\xff\xd8\xff", "a JPEG picture", ()),
+    (b"\x1f\x8b", "a gzip file", ()),
+)
+
+
+def _other_kind(data: bytes, ending: str) -> str:
+    """What the report says where a file is of another kind than its ending promises, or nothing."""
+    for begins, kind, endings in _SIGNED:
+        if data.startswith(begins) and ending not in endings:
+            fitting = [one for one in endings if _OFFICE.get(one, begins) in data]
+            remedy = f"name it {fitting[0]}" if fitting else "convert it to text"
+            return f"{kind} under the name of {ending}: {remedy}"
+    return ""
+
+
 def _bytes(path: str, zipped: bool, largest: int) -> bytes:
+    def read(file: BinaryIO) -> bytes:
+        return _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
+
     try:
-        with open_file(path) as file:
-            data = _read_in_blocks(gzip.GzipFile(fileobj=file) if zipped else file, largest + 1)
+        data = read_unchanged(path, read)
     except UsageError as error:
         raise Unreadable("not a regular file") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -168,6 +202,23 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
         larger = "1 GiB" if largest == _LARGEST else "100 MB: divide it, or make it JSON Lines of smaller documents"
         raise Unreadable(f"larger than {larger}")
     return data
+
+
+def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
+    """What `read` takes from a file. It reads again where the file has changed meanwhile, for it may
+    have got the beginning of one version and the end of another.
+
+    Raises `Unreadable` where the file changes each time.
+    """
+    for _ in range(_READINGS):
+        with open_file(path) as file:
+            before = os.fstat(file.fileno())
+            data = read(file)
+            after = os.fstat(file.fileno())
+        same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+        if same or not stat.S_ISREG(after.st_mode):  # what is handed over can be read once only
+            return data
+    raise Unreadable("it is being written: index again when that is done")
 
 
 def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
@@ -199,8 +250,8 @@ def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
 def _text(data: bytes, file: SourceFile) -> Rows:
     """Markdown or plain text, which is read as Markdown as soon as it has front matter."""
     text, front = split_front_matter(read_text(data))
-    headings = bool(front) or not file.id.lower().removesuffix(".gz").endswith(".txt")
-    return _page(PageText(text=text, title="", metadata=front), file, headings)
+    plain = file.id.lower().removesuffix(".gz").endswith((".txt", ".log"))
+    return _page(PageText(text=text, title="", metadata=front), file, bool(front) or not plain)
 
 
 def _json(data: bytes, file: SourceFile) -> Rows:
@@ -215,6 +266,10 @@ def _json(data: bytes, file: SourceFile) -> Rows:
     del value
     # Figures stay as they are written.
     return _page(PageText(text=readable_json(parse_json(text, figures=str)), title=title), file)
+
+
+def _jsonl(data: bytes, file: SourceFile) -> Rows:
+    return read_jsonl(not_empty(decode(data)), file)
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
@@ -240,11 +295,11 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
 
 Reader = Callable[[bytes, SourceFile], Rows]
 _PLAIN: dict[str, Reader] = {
-    **dict.fromkeys((".md", ".markdown", ".txt"), _text),
-    **dict.fromkeys((".html", ".htm"), lambda data, file: _page(read_html(data), file)),
+    **dict.fromkeys((".md", ".markdown", ".txt", ".log", ".rst", "readme"), _text),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), lambda data, file: _page(read_html(data), file)),
     **dict.fromkeys((".csv", ".tsv"), _table),
     ".json": _json,
-    ".jsonl": lambda data, file: read_jsonl(not_empty(decode(data)), file),
+    **dict.fromkeys((".jsonl", ".ndjson"), _jsonl),
     ".graphml": _graphml,
 }
 _BINARY: dict[str, Reader] = {

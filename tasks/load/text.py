@@ -8,23 +8,25 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
+from itertools import takewhile, zip_longest
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
 from prompts.text.regex import regex
+from prompts.text.segment import heading_words
 from storage.records import Record, Scalar
+from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - others import it here
+from tasks.load.encodings import decode
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
+    from bs4 import BeautifulSoup, Tag
 
-_DETECTED = ["utf_16", "utf_32", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1252", "cp1251"]
 _BREAKS = regex("\r\n|[\r\v\f\x85]")
-_CONTROLS = [chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\x1b"]
 _UNWANTED = regex("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = regex(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
-_HEADING = regex(r"^(?:(#{1,6})[ \t]+(\S.*)|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
+_HEADING = regex(r"^(?:(#{1,6})[ \t]+\S.*|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
 # Tags, and images with what they lead to: what a page is decorated with before it begins.
 _DECORATION = regex(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
 _OPENING = 5_000  # characters
@@ -41,10 +43,6 @@ _LONGEST_FRONT = 65_536
 
 LARGEST_DOCUMENT = 100_000_000  # bytes of one document, unpacked: what reads it needs some ten times as much memory
 MOST_TAGS = 2_000_000  # of markup, opening and closing: about a kilobyte of memory each
-
-
-class Unreadable(Exception):
-    """A file is not a document; the text is the reason that the report gives."""
 
 
 def clean(text: str) -> str:
@@ -64,26 +62,6 @@ def not_empty(text: str) -> str:
     """The text; raises `Unreadable` ("empty") where it holds white space only."""
     if not text.strip():
         raise Unreadable("empty")
-    return text
-
-
-def decode(data: bytes) -> str:
-    """The characters of a text file: strict UTF-8, else the encoding that its byte order mark says or that fits best.
-
-    Raises `Unreadable` ("binary"). A UTF-8 file with a few broken bytes keeps them as U+FFFD.
-    """
-    text = data.decode("utf-8-sig", "replace")
-    broken = text.count("\ufffd")
-    if broken and broken * 10 > sum(1 for character in text if character > "\x7f") - broken:
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(data, cp_isolation=_DETECTED, threshold=0.3).best()
-        text = "\0" if best is None else str(best)
-        controls = sum(map(text.count, _CONTROLS))
-        if controls > 0.02 * len(text):
-            raise Unreadable("binary")
-    if "\0" in text:
-        raise Unreadable("binary")
     return text
 
 
@@ -137,8 +115,7 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
     if isinstance(title, str) and title.strip():
         return shortened(one_line(title))
     if headings and (heading := _title_heading(text)):
-        named = heading[:_LONGEST_GIVEN].rstrip(" \t")
-        return one_line(_MARKS.sub(r"\1", named.rstrip("#") or named))
+        return one_line(_MARKS.sub(r"\1", heading[:_LONGEST_GIVEN]))
     opening = _DECORATION.sub("", text[:_OPENING]).lstrip()
     first = one_line(opening[:500].split("\n", 1)[0]).lstrip("#").strip()
     marked = first.startswith(("http://", "https://", "|", "---", "```")) or _FIELDS.match(opening)
@@ -152,7 +129,9 @@ def _title_heading(text: str) -> str:
     found = list(_HEADING.finditer(text))
     tops = [heading for heading in found if heading[1] in ("#", None)]
     opens = found and not _DECORATION.sub("", text[: min(found[0].start(), _OPENING)]).strip()
-    return found[0][2] or found[0][3] if opens or (len(tops) == 1 and tops == found[:1]) else ""
+    if not (opens or (len(tops) == 1 and tops == found[:1])):
+        return ""
+    return heading_words(found[0][0]) if found[0][1] else found[0][2]
 
 
 def _is_sentence(line: str) -> bool:
@@ -188,7 +167,7 @@ def pretty_stem(name: str) -> str:
 # Not forms themselves: some pages are one form from top to bottom.
 _DROPPED = [
     "script", "style", "noscript", "template", "nav", "svg", "iframe", "head",
-    "button", "select", "datalist", "textarea", "label"
+    "button", "select", "datalist", "textarea"
 ]  # fmt: skip
 # They stand by themselves as `div` does, which alone is known to the converter.
 _BLOCKS = [
@@ -215,14 +194,11 @@ class PageText(Record):
 def read_html(data: bytes) -> PageText:
     """The page without scripts and navigation: headings as `# …` lines, lists and tables as Markdown."""
     from bs4 import BeautifulSoup
+    from bs4.dammit import EncodingDetector
 
     check_markup(data)
-    try:
-        markup: str | bytes = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # The page may declare its encoding itself.
-        markup = data if b"charset" in data[:2048].lower() else decode(data)
-    soup = BeautifulSoup(markup, "lxml")
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    soup = BeautifulSoup(decode(data, declared or ""), "lxml")
     metadata: dict[str, Scalar] = {}
     for name in ("author", "description", "date", "keywords"):
         tag = soup.find("meta", attrs={"name": name})
@@ -261,7 +237,11 @@ def to_markdown(markup: str) -> str:
     )
     try:
         soup = BeautifulSoup(markup, "html.parser")
+        _write_out_signs(soup)
+        _open_layout(soup)
         _write_out_spans(soup)
+        for table, rows in _tables(soup):
+            _arrange(soup, table, rows)
         text = converter.convert_soup(soup)
     except RecursionError as error:
         raise Unreadable("its markup is nested too deep") from error
@@ -269,32 +249,73 @@ def to_markdown(markup: str) -> str:
     return _BLANKS.sub("\n\n", _TRAILING.sub("", text)).strip("\n")
 
 
+# What is written above the line: exponents, the numbers of notes, the marks of trades.
+_RAISED = "sup, msup > :nth-child(2), msubsup > :nth-child(3)"
+_EXPONENT = regex(r"[-+−–]?\w+(?:[.,]\d+)?")
+
+
+def _write_out_signs(soup: "BeautifulSoup") -> None:
+    """Write what only its place shows: `10^6` where the 6 is raised, `漢字(かんじ)` for a reading.
+
+    The base of a reading stays one word. What is lowered stays where it is: `H2O`.
+    """
+    for tag in reversed(soup.select(_RAISED)):  # what is raised twice comes first
+        tag.string = _raised(tag.get_text())
+    for ruby in soup("ruby"):
+        reading = "".join(tag.get_text(strip=True) for tag in ruby("rt"))
+        for tag in ruby(["rt", "rp", "rtc"]):
+            tag.decompose()
+        ruby.string = ruby.get_text() + (f"({reading})" if reading else "")
+
+
+def _raised(text: str) -> str:
+    """A raised text behind `^`: figures and single letters, which would change what they follow.
+
+    Endings of ordinals, marks of trades and notes in brackets do not: `21st`, `Orla™`, `1931[1]`.
+    """
+    said = one_line(text)
+    counts = any(map(str.isdigit, said)) or (len(said) == 1 and said.isalpha())
+    if not counts or said.startswith(("[", "(")):
+        return said
+    return f"^{said}" if _EXPONENT.fullmatch(said) else f"^({said})"
+
+
+class _Spanning(NamedTuple):
+    """A cell that goes on in `rows` more rows, over `width` columns."""
+
+    rows: int
+    width: int
+    name: str
+    text: str
+
+
 def _write_out_spans(soup: "BeautifulSoup") -> None:
     """Write each cell that spans several rows into all of them, so that every row has its cells under their columns."""
     from bs4 import Tag
 
     cells, characters = _COPIED_CELLS, _COPIED_CHARACTERS
-    groups: dict[int, dict[int, tuple[int, int, str]]] = {}  # of rows, by column: rows to come, columns, text
+    groups: dict[int, dict[int, _Spanning]] = {}  # of rows, by column
     for row in soup("tr"):
         spanning = groups.setdefault(id(row.parent), {})
         column, whole = 0, list[Tag]()
         own = [tag for tag in row.contents if isinstance(tag, Tag) and tag.name in ("td", "th")]
         for cell in [*own, None]:
             while column in spanning and cells > 0 and characters > 0:
-                left, width, text = spanning.pop(column)
-                copied = soup.new_tag("td", attrs={"colspan": str(width)})
-                copied.string = said = text if len(text) <= characters else ""
-                cells, characters = cells - 1, characters - len(said) - width
+                above = spanning.pop(column)
+                copied = soup.new_tag(above.name, attrs={"colspan": str(above.width)})
+                copied.string = said = above.text if len(above.text) <= characters else ""
+                cells, characters = cells - 1, characters - len(said) - above.width
                 whole.append(copied)
-                if left > 1:
-                    spanning[column] = (left - 1, width, text)
-                column += width
+                if above.rows > 1:
+                    spanning[column] = above._replace(rows=above.rows - 1)
+                column += above.width
             if cell is not None:
                 whole.append(cell)
                 width = _span(cell.get("colspan")) if characters > 0 else 1
                 cell["colspan"], characters = str(width), characters - (width - 1)
                 if (rows := _span(cell.get("rowspan"))) > 1:
-                    spanning[column] = (rows - 1, width, cell.get_text(" ", strip=True))
+                    text = cell.get_text(" ", strip=True)
+                    spanning[column] = _Spanning(rows - 1, width, cell.name, text)
                 column += width
         if len(whole) > len(own):
             row.clear()
@@ -304,3 +325,91 @@ def _write_out_spans(soup: "BeautifulSoup") -> None:
 def _span(attribute: object) -> int:
     """Of how many columns or rows an attribute says that a cell takes them; browsers read at most 1,000 columns."""
     return min(max(int(attribute[:6]), 1), 1000) if isinstance(attribute, str) and attribute.isdecimal() else 1
+
+
+_MOST_HEADER_ROWS, _MOST_COLUMNS = 3, 1000  # a header of more is left as it is
+
+
+def _open_layout(soup: "BeautifulSoup") -> None:
+    """Turn tables that hold tables into plain blocks: they place what they hold, and name nothing."""
+    outer = {id(table.find_parent("table")) for table in soup("table")}
+    for tag in soup(["caption", "thead", "tbody", "tfoot", "tr", "td", "th"]):
+        if id(table := tag.find_parent("table")) in outer and table:
+            tag.name = "div"
+    for table in soup("table"):
+        if id(table) in outer:
+            table.name = "div"
+
+
+def _tables(soup: "BeautifulSoup") -> "list[tuple[Tag, list[Tag]]]":
+    """Each table with its rows."""
+    tables: dict[int, tuple[Tag, list[Tag]]] = {}
+    for row in soup("tr"):
+        if table := row.find_parent("table"):
+            tables.setdefault(id(table), (table, []))[1].append(row)
+    return list(tables.values())
+
+
+def _arrange(soup: "BeautifulSoup", table: "Tag", rows: "list[Tag]") -> None:
+    """Give a table one header row and one body, at whose end the rows of its foot stand."""
+    head = _header_rows(rows)
+    body = sorted(rows[len(head) :], key=lambda row: _group(row) == "tfoot")
+    if len(head) < 2 and len({id(row.parent) for row in body}) < 2:
+        return
+    for row in rows:
+        row.extract()
+    for group in table(["thead", "tbody", "tfoot"], recursive=False):
+        if not group.get_text(strip=True):
+            group.decompose()
+    if len(head) > 1:
+        head = _joined(soup, table, [_columns(row) for row in head])
+    for name, those in (("thead", head), ("tbody", body)):
+        if those:
+            group = soup.new_tag(name)
+            group.extend(those)
+            table.append(group)
+
+
+def _group(row: "Tag") -> str:
+    return row.parent.name if row.parent else ""
+
+
+def _header_rows(rows: "list[Tag]") -> "list[Tag]":
+    """The rows above a table's body: those of its `thead`, else those of `th` alone, else those of
+    which the first one's cells say it: one goes down into the rows where another has its parts."""
+    if any(_group(row) == "thead" for row in rows):
+        head = list(takewhile(lambda row: _group(row) == "thead", rows))
+    elif not rows[0]("td", limit=1):
+        head = list(takewhile(lambda row: not row("td", limit=1), rows))
+    else:
+        cells = rows[0](["td", "th"], recursive=False)
+        spans = [(_span(cell.get("rowspan")), _span(cell.get("colspan"))) for cell in cells]
+        divided = any(down == 1 and across > 1 for down, across in spans)
+        head = rows[: max(down for down, _ in spans)] if divided and spans else []
+    wide = any(len(_columns(row)) > _MOST_COLUMNS for row in head[:_MOST_HEADER_ROWS])
+    return [] if len(head) in (len(rows), 0) or len(head) > _MOST_HEADER_ROWS or wide else head
+
+
+def _columns(row: "Tag") -> list[str]:
+    """What a row says in each column; a cell that spans several says it in all of them."""
+    return [
+        text
+        for cell in row(["td", "th"], recursive=False)
+        for text in [cell.get_text(" ", strip=True)] * _span(cell.get("colspan"))
+    ]
+
+
+def _joined(soup: "BeautifulSoup", table: "Tag", rows: list[list[str]]) -> "list[Tag]":
+    """One row of what several say above a column: `Fee / Winter`. One text above all is a caption."""
+    named = [texts for texts in rows if len(texts) == 1 or len(set(texts)) > 1] or rows[-1:]
+    for texts in rows:
+        if texts not in named and texts and texts[0]:
+            caption = soup.new_tag("caption")
+            caption.string = texts[0]
+            table.append(caption)
+    header = soup.new_tag("tr")
+    for column in zip_longest(*named, fillvalue=""):
+        cell = soup.new_tag("th")
+        cell.string = " / ".join(dict.fromkeys(filter(None, column)))
+        header.append(cell)
+    return [header]

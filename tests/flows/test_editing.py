@@ -1,5 +1,6 @@
 """`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by later runs, undone."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -171,3 +172,30 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
     assert len(fresh("graph", "Holm Light", "--json").json["entities"]) == 2
     assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {"captain"}
     assert fresh("status", "--json").json["counts"]["documents"] == len(ROWS) + 1
+
+
+NFD, NFC = "Mu\u0308ller.md", "M\u00fcller.md"  # as macOS names a file, and as a keyboard writes it
+
+
+@pytest.mark.usefixtures("unembedded")
+@pytest.mark.parametrize(("on_disk", "typed"), [(NFD, NFC), (NFC, NFD)])
+def test_a_document_is_found_by_either_form_of_its_name(
+    on_disk: str, typed: str, fresh: Command, tmp_path: Path
+) -> None:
+    source, questions = tmp_path / "docs", tmp_path / "questions.jsonl"
+    source.mkdir()
+    (source / on_disk).write_text("Orla Mill was sold by Ada Korb in 1931.\n", encoding="utf-8")
+    (source / "other.md").write_text("Velin Weir was built by Ivo Lamm.\n", encoding="utf-8")
+    asked = {"question": "Who sold Orla Mill?", "documents": [typed]}
+    questions.write_text(json.dumps(asked), encoding="utf-8")
+    assert fresh("index", str(source)).code == 0
+    assert "Ada Korb" in fresh("show", typed).out
+    answer = fresh("ask", "--questions", str(questions), "--json")
+    assert on_disk in {one["document"] for one in json.loads(answer.out)["citations"]}
+    assert fresh("forget", typed).code == 0
+    assert fresh("show", typed).code == 2
+    assert fresh("index", str(source)).code == 0
+    assert fresh("show", typed).code == 2, "it stays out"
+    assert fresh("forget", "--undo", typed).code == 0
+    assert fresh("index", str(source)).code == 0
+    assert fresh("show", on_disk).code == 0

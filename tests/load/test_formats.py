@@ -72,7 +72,8 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
     ("markup", "text"),
     [
         ("<form><h1>Fees</h1><p>Ten crowns.</p><label>Search</label><input><button>Go</button></form>",
-         "# Fees\n\nTen crowns."),
+         "# Fees\n\nTen crowns.\n\nSearch"),
+        ("<p><label>Licence number</label> <span>HX-7781</span></p>", "Licence number HX-7781"),
         ("<header>Head</header><main>Main</main><aside>Aside</aside><details><summary>Fee</summary>Ten</details>"
          "<address>Skerrow</address><footer>Foot</footer>",
          "Head\n\nMain\n\nAside\n\nFee\n\nTen\n\nSkerrow\n\nFoot"),
@@ -81,7 +82,31 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
          "| pier | year | fee |\n| --- | --- | --- |\n| North | 2021 | 7 |\n| North | 2022 | 8 |"),
         ("<table><tr><th rowspan=2>pier<th colspan=2>fee</tr><tr><th>2021<th>2022</tr><tr><td>North<td>7<td>8</tr>"
          "</table>",
-         "| pier | fee | |\n| --- | --- | --- |\n| pier | 2021 | 2022 |\n| North | 7 | 8 |"),
+         "| pier | fee / 2021 | fee / 2022 |\n| --- | --- | --- |\n| North | 7 | 8 |"),
+        # one header row, rows of the foot last, a rule below the header alone
+        ("<table><caption>Fees</caption><thead><tr><th rowspan=2>port<th colspan=2>fee</tr>"
+         "<tr><th>summer<th>winter</tr></thead><tfoot><tr><td>all<td>325<td>245</tr></tfoot>"
+         "<tbody><tr><td>Velin<td>120<td>80</tr></tbody><tbody><tr><td>Orla<td>205<td>165</tr></tbody></table>",
+         "Fees\n\n| port | fee / summer | fee / winter |\n| --- | --- | --- |\n| Velin | 120 | 80 |\n"
+         "| Orla | 205 | 165 |\n| all | 325 | 245 |"),
+        ("<table><tr><th colspan=2>Fees of 2023</tr><tr><th>port<th>fee</tr><tr><td>Velin<td>7</tr></table>",
+         "Fees of 2023\n\n| port | fee |\n| --- | --- |\n| Velin | 7 |"),
+        ("<table><tbody><tr><td>port<td>fee</tr></tbody><tbody><tr><td>Velin<td>7</tr></tbody>"
+         "<tfoot><tr><td>all<td>7</tr></tfoot></table>",
+         "| port | fee |\n| --- | --- |\n| Velin | 7 |\n| all | 7 |"),
+        ("<table><tr><th rowspan=2>port<td colspan=2>fee</tr><tr><td>summer<td>winter</tr>"
+         "<tr><td>Velin<td>7<td>8</tr></table>",
+         "| port | fee / summer | fee / winter |\n| --- | --- | --- |\n| Velin | 7 | 8 |"),
+        ("<table><tr><td>Left<td><table><tr><td>a<td>b</tr></table></tr></table>",
+         "Left\n\n| a | b |\n| --- | --- |"),
+        # what only its place shows
+        ("<p>3.2&times;10<sup>6</sup> l, 10<sup>&minus;3</sup> g, 12 km<sup>2</sup>, x<sup>n+1</sup></p>",
+         "3.2×10^6 l, 10^−3 g, 12 km^2, x^(n+1)"),
+        ("<p>Sold in 1931<sup>4</sup> and 1932<sup><a href=#n>[5]</a></sup>.</p><p><sup>4</sup> See the deed.</p>",
+         "Sold in 1931^4 and 1932[5].\n\n^4 See the deed."),
+        ("<p>The 21<sup>st</sup> Orla<sup>TM</sup> of H<sub>2</sub>O</p>", "The 21st OrlaTM of H2O"),
+        ("<math><mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></math>", "E=mc^2"),
+        ("<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>を読む</p>", "漢字(かんじ)を読む"),
         ("<table><tr><td>a<td rowspan=3>b</tr><tr><td>c</tr></table><table><tr><td>d</tr><tr><td>e</tr></table>",
          "| a | b |\n| --- | --- |\n| c | b |\n\n| d |\n| --- |\n| e |"),
     ],
@@ -229,6 +254,14 @@ def test_a_first_line_that_says_something_is_no_title(first: str, title: str, tm
             "Kestrel",
         ),
         ("It sails from Velin to Orla and back in every season.\n\n# kestrel_data\n\n## Timetable\n", "kestrel_data"),
+        # A sign that belongs to the name stays; signs after a blank close the heading.
+        ("# C#\n\nA language.\n", "C#"),
+        ("## F# and C#\n\nTwo languages.\n", "F# and C#"),
+        ("# Room A#\n", "Room A#"),
+        ("# #1 of the list\n\nA song.\n", "#1 of the list"),
+        ("## Closed heading ##\n\nText.\n", "Closed heading"),
+        ("# C# ##\n\nA language.\n", "C#"),
+        ("Room A #\n========\n\nText.\n", "Room A #"),
         # What names a part of the text does not name it.
         ("It sails from Velin to Orla and back in every season.\n\n## Timetable\n\n# Prices\n", "Some notes"),
         ("It sails from Velin to Orla and back in every season.\n\n# Timetable\n\n# Prices\n", "Some notes"),

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import networkx as nx
 import numpy as np
@@ -13,9 +14,12 @@ import pytest
 from storage.errors import SourceNotFound, TooLittle
 from storage.records import Document
 from tasks.load.discover import SourceFile
+from tasks.load.encodings import Unreadable
 from tasks.load.rows import TooManyDocuments, collect
-from tasks.load.sources import Loaded, compose, read_sources
+from tasks.load.sources import Loaded, compose, read_sources, read_unchanged
 from tests.faults.disk import no_more_files
+
+CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 
 
 def load(*sources: Path | str) -> tuple[Loaded, dict[str, Document]]:
@@ -73,7 +77,7 @@ def test_hidden_and_foreign_files_are_passed_over_and_others_are_reported(tmp_pa
     assert reasons == {
         "e.xyz": "unsupported type .xyz",
         "f.txt": "empty",
-        "g.txt": "binary",
+        "g.txt": "binary, or text of an unknown encoding",
         "h.pdf": "broken PDF",
         "i.docx": "broken file",
         "j.json": "broken JSON",
@@ -91,6 +95,40 @@ def test_links_out_of_the_source_are_not_followed(tmp_path: Path) -> None:
     loaded, documents = load(inside)
     assert list(documents) == ["a.md"]
     assert sorted(Path(skipped.path).name for skipped in loaded.skipped) == ["broken.md", "folder", "link.md", "loop"]
+
+
+def test_plain_text_under_other_names_is_read(tmp_path: Path) -> None:
+    text = "The weir fee is 55.\n"
+    write(tmp_path, a_dot_log=text, b_dot_rst=text, README=text, sub__README=text)
+    write(tmp_path, c_dot_xhtml=f"<html><body>{text}</body></html>")
+    rows(tmp_path / "d.ndjson", {"text": text})
+    loaded, documents = load(tmp_path)
+    assert sorted(documents) == ["README", "a.log", "b.rst", "c.xhtml", "d.ndjson#1", "sub/README"]
+    assert {document.text.strip() for document in documents.values()} == {text.strip()}
+    assert not loaded.skipped
+
+
+@pytest.mark.parametrize(
+    ("sample", "name", "reason"),
+    [
+        ("bearing-manual.pdf", "a.txt", "a PDF file under the name of .txt: name it .pdf"),
+        ("bearing-manual.pdf", "a.docx", "a PDF file under the name of .docx: name it .pdf"),
+        ("survey-2024.docx", "a.md", "a zip archive under the name of .md: name it .docx"),
+        ("survey-2024.docx", "a.csv", "a zip archive under the name of .csv: name it .docx"),
+        ("survey-2024.docx", "a.pdf", "a zip archive under the name of .pdf: name it .docx"),
+    ],
+)
+def test_a_file_under_a_false_name_is_told(sample: str, name: str, reason: str, tmp_path: Path) -> None:
+    [path] = CORPUS.rglob(f"*{sample}")
+    (tmp_path / name).write_bytes(path.read_bytes())
+    assert [one.reason for one in load(tmp_path)[0].skipped] == [reason]
+
+
+@pytest.mark.parametrize("begins", [b"\x89PNG\r\n\x1a\n", b"{\\rtf1 ", b"PK\x03\x04", b"\x1f\x8b"])
+def test_what_is_no_text_by_its_first_bytes_is_told(begins: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(begins + b"plain words")
+    [skipped] = load(tmp_path)[0].skipped
+    assert skipped.reason.endswith("under the name of .html: convert it to text")
 
 
 def test_jsonl_rows_become_documents_triples_and_dead_letters(tmp_path: Path) -> None:
@@ -230,6 +268,35 @@ def test_a_row_without_a_title_is_titled_by_its_opening(tmp_path: Path) -> None:
     _, documents = load(given)
     assert (documents["a"].title, documents["c"].title) == ("Ada Korb", "Given")
     assert documents["b"].title != "It"
+
+
+@pytest.mark.parametrize(("times", "text"), [(0, "one two"), (1, "one three"), (2, "one four")])
+def test_a_file_that_changes_meanwhile_is_read_again(times: int, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one two")
+    written = iter(["one three", "one four"][:times])
+
+    def read(file: BinaryIO) -> bytes:
+        data = file.read(4)
+        if (later := next(written, None)) is not None:
+            path.write_text(later)
+            os.utime(path, ns=(0, len(later)))  # clocks of disks are coarse
+        return data + file.read()
+
+    assert read_unchanged(str(path), read) == text.encode()
+
+
+def test_a_file_that_never_stops_to_change_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("one\n")
+
+    def read(file: BinaryIO) -> bytes:
+        with path.open("a") as log:
+            log.write("two\n")
+        return file.read()
+
+    with pytest.raises(Unreadable, match="being written: index again"):
+        read_unchanged(str(path), read)
 
 
 def test_named_pipes_are_not_opened(tmp_path: Path) -> None:

@@ -74,6 +74,13 @@ def ask(question: str, *texts: str, title: str = "Guide", known: float = 2.0) ->
         ("What is allowed in the inner basin?", HARBOUR, "Allowed in", "the pilot cutter", "Who may enter"),
         ("Which price has the south pier?", HARBOUR, "| south pier", "| 31 |", "Who may enter"),
         ("Who was the designer of Mill Bridge?", ROWS, "name: Mill", "Ada Brandt", ""),
+        (
+            "What does C# cost?",
+            "# Fees\n\nFree.\n\n## The fee of C#\n\nA year of C# costs ten crowns.\n",
+            "A year",
+            "crowns.",
+            "The fee of C#",
+        ),
         ("length and price of the south pier", COLUMNS, "| south pier", "| 31 |", ""),
         ("港口是谁设计的?", CHINESE, "港口由陈明", "三百万元。", ""),
         ("How old was the oldest ringed heron?", RUNNING, "The oldest ringed", "in Denmark.", ""),

@@ -34,7 +34,7 @@ def ended(client: httpx.Client, run: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_is_uploaded_is_answered_from_until_it_is_forgotten(start: Start, workspace: Path) -> None:
     client = start()
-    run = client.put("/api/v1/documents/towers/quillon.txt", content=LETTER.encode()).json()
+    run = client.put("/api/v1/documents/towers/quillo\u0301n.txt", content=LETTER.encode()).json()
     assert (run["workspace"], run["sources"]) == ("default", [str(workspace / "uploads")])
     over = ended(client, run)
     assert (over["state"], over["report"]["generation"], over["error"]) == ("completed", 2, None)
@@ -43,7 +43,9 @@ def test_what_is_uploaded_is_answered_from_until_it_is_forgotten(start: Start, w
     asked = {"question": "Who designed Quillon Tower?"}
     answer = client.post("/api/v1/ask", json=asked).json()
     assert ("Peta Lorne" in answer["answer"], answer["generation"]) == (True, 2)
-    report = client.delete("/api/v1/documents/towers/quillon.txt").json()
+    named = "/api/v1/documents/towers/quill\u00f3n.txt"  # the accent is one sign here
+    assert "Peta Lorne" in client.get(named).json()["text"]
+    report = client.delete(named).json()
     assert (report["generation"], report["held"]) == (3, [])
     assert not list((workspace / "uploads").rglob("*.txt"))
     assert "Peta Lorne" not in client.post("/api/v1/ask", json=asked).text
