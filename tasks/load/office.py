@@ -1,16 +1,14 @@
-"""Word, PowerPoint and Excel files as text.
+"""Word, PowerPoint and Excel files as text (a workbook's reader is `workbook.py`).
 
 All three are zip archives. An encrypted one is an OLE container instead, which is how it is recognised.
 """
 
-import datetime
 import io
 import zipfile
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
 
 from prompts.text.regex import regex
-from tasks.load.rows import MOST_CELLS, table_lines
+from tasks.load.rows import MOST_CELLS
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     MOST_TAGS,
@@ -22,6 +20,7 @@ from tasks.load.text import (
     shortened,
     to_markdown,
 )
+from tasks.load.workbook import read_xlsx
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LARGEST = 1 << 30
@@ -91,29 +90,6 @@ def read_pptx(data: bytes, title: str) -> PageText:
     return PageText(text=text, title=title, pages=pages)
 
 
-def read_xlsx(data: bytes, title: str) -> PageText:
-    """Sheet after sheet, each row one line that names its columns; figures as the sheet displays them, dates as ISO."""
-    import openpyxl
-
-    # Row by row: two cells in opposite corners would be sixteen thousand million of them.
-    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
-    sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    parts, cells, characters = [], 0, 0
-    for sheet in sheets:
-        sheet.reset_dimensions()
-        rows = []
-        for row in sheet.iter_rows():
-            rows.append([displayed(cell.value, cell.number_format) for cell in row])
-            # Many cells may show one text, and many sheets be one entry of the file.
-            cells, characters = cells + len(row), characters + sum(map(len, rows[-1]))
-            if cells > MOST_CELLS or characters > LARGEST_DOCUMENT:
-                raise Unreadable(f"more than {MOST_CELLS:,} cells or 100 MB of text: divide it")
-        lines = table_lines(rows)
-        if lines:
-            parts.append("\n".join([f"# {one_line(sheet.title)}", *lines] if len(sheets) > 1 else lines))
-    return PageText(text=clean("\n\n".join(parts)), title=title)
-
-
 def join_pages(pages: Sequence[str], joints: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     """The pages joined, each preceded by its joint (none before the first text), and where each page starts."""
     text, starts = "", []
@@ -134,37 +110,3 @@ def _property_title(archive: zipfile.ZipFile) -> str:
         return ""
     title = one_line(clean(tag.get_text())) if tag else ""
     return "" if title.lower() in _DEFAULT_TITLES else title
-
-
-# --- figures of spreadsheets -----------------------------------------------------------------------------------
-
-# The digits of a number format, and all that is neither digits nor shown: colours, widths, quotation marks.
-_DIGITS = regex(r"[#0?][#0?.,]*")
-_MARKUP = regex(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
-_GENERAL_DIGITS = 11
-
-
-def displayed(value: object, number_format: str) -> str:
-    """A cell's value with the decimals, separators, signs and units of its format (`1,308,463`, `-12.5%`, `007`).
-
-    Dates and times are ISO; formats of another kind (thousands, fractions, exponents) show the plain value.
-    """
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, int | float):
-        return _figure(value, _MARKUP.sub(r"\1", number_format.split(";", maxsplit=1)[0]))
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(" ", "seconds") if value.time() != datetime.time() else value.date().isoformat()
-    return "" if value is None else str(value)
-
-
-def _figure(value: int | float, section: str) -> str:
-    patterns = _DIGITS.findall(section)
-    if len(patterns) != 1 or patterns[0].endswith(","):
-        return str(int(value)) if float(value).is_integer() else f"{value:.{_GENERAL_DIGITS}g}"
-    whole, point, fraction = patterns[0].partition(".")
-    magnitude = Decimal(str(abs(value))).scaleb(2 if "%" in section else 0)
-    rounded = magnitude.quantize(Decimal(1).scaleb(-len(fraction)), rounding=ROUND_HALF_UP)
-    digits = f"{rounded:,f}" if "," in whole else f"{rounded:f}"
-    shown = section.replace(patterns[0], digits.zfill(whole.count("0") + len(point + fraction))).strip()
-    return f"-{shown}" if value < 0 and rounded else shown

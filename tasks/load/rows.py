@@ -56,6 +56,7 @@ _NAMED_DELIMITER = regex(r'"?sep=([^\n"])"?[ \t]*(?:\n|$)', re.IGNORECASE)
 _QUOTED = regex(r'"[^"]*"')
 _SAMPLE = 1_000_000  # characters by which the delimiter is chosen
 _MOST_HEADER_LINES = 3
+_MOST_COLUMNS = 1_000  # of a merged region in a header
 Table = Sequence[Sequence[str]]
 Merged = Mapping[int, Sequence[tuple[int, int]]]  # of a row: first and last column of each region
 
@@ -515,7 +516,7 @@ def _header(rows: Table, at: int, again: bool, merged: Merged) -> _Header | None
     over: list[str] = []
     found = [_Header(list(rows[at]), 1)]
     for line in range(at, at + _MOST_HEADER_LINES - 1):
-        groups = _groups(rows[line : line + 3], merged.get(line, ()))
+        groups = _groups(rows, line, merged)
         if not groups:
             break
         over = _joined(over, groups)
@@ -531,39 +532,47 @@ def _header(rows: Table, at: int, again: bool, merged: Merged) -> _Header | None
     return None
 
 
-def _groups(rows: Table, merged: Sequence[tuple[int, int]]) -> list[str]:
-    """The group of each column where a row, the first of three, stands over a row of column names;
-    else nothing.
+def _groups(rows: Table, at: int, merged: Merged) -> list[str]:
+    """The group of each column where a row stands over a row of column names; else nothing.
 
     A group is a merged cell over several names. Without merged cells, gaps of the row are filled
     from the left, where only a row of names would be below: it fills all gaps, and it repeats names
     or leaves out what stands above; figures follow.
     """
-    row, below, after = [*rows, [], []][:3]
+    row, below, after = [*rows[at : at + 3], [], []][:3]
     if has_figure(row) or has_figure(below) or not any(after):
         return []
-    width = _width(below)
-    over = [*row, *[""] * width][: max(width, _width(row))]
-    named = [column for column in range(width) if below[column]]
-    wide = [(first, last) for first, last in merged if all(below[first : last + 1]) and last < width]
-    if merged:
-        alone = sum(map(bool, row)) == 1
-        wide = [span for span in wide if not (alone and span[0] <= named[0])]  # that is a title
-        for first, last in wide:
-            over[first : last + 1] = [row[first]] * (last + 1 - first)
-        return over if wide else []
+    below = _spread(below, merged.get(at + 1, ()))
+    width = max(_width(row), _width(below))
+    named = [column for column, cell in enumerate(below) if cell]
+    if at in merged:
+        alone = sum(map(bool, row)) == 1  # from the first column on, it is a title
+        wide = [
+            (first, last)
+            for first, last in merged[at]
+            if set(range(first, last + 1)) <= set(named) and not (alone and first <= named[0])
+        ]
+        return _spread(row, wide) if wide else []
+    over, below = ([*cells, *[""] * width][:width] for cells in (row, below))
     begins = next((column for column, cell in enumerate(over) if cell), 0)
-    gaps = [column for column in range(begins, len(over)) if not over[column]]
-    filled = [below[column] for column in named]
-    repeats = len(set(filled)) < len(filled) or any(over[c] and not below[c] for c in range(width))
-    if not (gaps and repeats and set(gaps) <= set(named) and has_figure(after)):
-        return []
-    if sum(map(bool, row)) < 2:
+    gaps = [column for column in range(begins, width) if not over[column]]
+    twice = len({below[column] for column in named}) < len(named)
+    names_below = twice or any(over[column] and not below[column] for column in range(width))
+    if not gaps or not names_below or not set(gaps) <= set(named) or not has_figure(after):
         return []
     for column in gaps:
-        if below[column - 1]:
-            over[column] = over[column - 1]
-    return over
+        over[column] = over[column - 1] if below[column - 1] else ""
+    return over if sum(map(bool, row)) > 1 else []
+
+
+def _spread(row: Sequence[str], merged: Sequence[tuple[int, int]]) -> list[str]:
+    """The row with the value of each merged region in all its columns, as far as rows are read."""
+    spread = list(row)
+    for first, last in merged:
+        if last < _MOST_COLUMNS:
+            spread += [""] * (last + 1 - len(spread))
+            spread[first : last + 1] = [spread[first]] * (last + 1 - first)
+    return spread
 
 
 def _width(row: Sequence[str]) -> int:

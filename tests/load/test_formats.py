@@ -10,8 +10,8 @@ import pptx
 import pytest
 
 from storage.records import Document
-from tasks.load.office import displayed
 from tasks.load.sources import compose, read_sources
+from tasks.load.workbook import displayed
 from tasks.tables.relations import relations_of
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
