@@ -52,7 +52,7 @@ def bytes_of(book: openpyxl.Workbook) -> bytes:
 
 
 def test_a_merged_value_stands_in_each_of_its_rows(tmp_path: Path) -> None:
-    rows = [["Coast", "Pier", "Fee"], ["North", "Ambel", 3], ["", "Orla", 4], ["", "Vell", 5]]
+    rows: list[list[object]] = [["Coast", "Pier", "Fee"], ["North", "Ambel", 3], ["", "Orla", 4], ["", "Vell", 5]]
     read = lines(workbook([*rows, ["South", "Tarn", 6]], "A2:A4"), tmp_path)
     assert read[2:] == [
         "Coast: North | Pier: Orla | Fee: 4",
@@ -62,7 +62,7 @@ def test_a_merged_value_stands_in_each_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_merged_region_goes_on_after_an_empty_row(tmp_path: Path) -> None:
-    rows = [["Coast", "Pier"], ["North", 3], [], [None, 5]]
+    rows: list[list[object]] = [["Coast", "Pier"], ["North", 3], [], [None, 5]]
     assert lines(workbook(rows, "A2:A4"), tmp_path)[1:] == [
         "Coast: North | Pier: 3",
         "Coast: North | Pier: 5",
@@ -105,7 +105,7 @@ def test_a_region_of_the_whole_sheet_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_formula_without_a_value_is_told(tmp_path: Path) -> None:
-    rows = [["Pier", "Net", "Gross"], ["Orla", 100, "=B2*1.2"]]
+    rows: list[list[object]] = [["Pier", "Net", "Gross"], ["Orla", 100, "=B2*1.2"]]
     assert lines(workbook(rows), tmp_path)[1] == f"Pier: Orla | Net: 100 | Gross: {NO_VALUE}"
 
 
