@@ -217,20 +217,23 @@ class _Text(NamedTuple):
 
 
 def _mark_raised(texts: Sequence[_Text]) -> None:
-    """Write raised text as `10` and a raised `6` are read: `10^6`.
-
-    Other signs than letters and figures, and the endings of ordinals (`1st`), stay as they are.
-    """
+    """Write raised text as `10` and a raised `6` are read: `10^6`."""
     before = ""
     for (_, raised), group in groupby(texts, key=lambda text: (id(text.paragraph), text.raised)):
         elements = [text.element for text in group]
         words = "".join(element.text or "" for element in elements)
-        ordinal = before[-1:].isdigit() and words.strip().lower() in _OF_ORDINALS
-        if raised and not ordinal and _RAISED.match(words):
+        if raised and is_marked(words, before):
             first = next(element for element in elements if (element.text or "").strip())
             blanks = len(first.text) - len(first.text.lstrip())
             first.text = f"{first.text[:blanks]}^{first.text[blanks:]}"
         before = words
+
+
+def is_marked(raised: str, before: str) -> bool:
+    """Whether raised text is marked as such; other signs than letters and figures, and the endings
+    of ordinals (`1st`), stay as they are."""
+    ordinal = before[-1:].isdigit() and raised.strip().lower() in _OF_ORDINALS
+    return not ordinal and _RAISED.match(raised) is not None
 
 
 def _put_in_brackets(texts: "Sequence[etree._Element]") -> None:

@@ -4,15 +4,19 @@ PDFium reads the characters (13 times as fast as pdfminer.six on a manual of 36 
 joined into paragraphs by the distance between them; page numbers and running heads are dropped.
 """
 
+import ctypes
 import itertools
+import math
 import re
 import statistics
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompts.text.regex import regex
-from tasks.load.office import join_pages
+from tasks.load.office import is_marked, join_pages
+from tasks.load.rows import Marks, column_names, has_figure, table_lines
 from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
 
 if TYPE_CHECKING:
@@ -28,14 +32,46 @@ _HYPHEN = regex(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
 _BULLET = regex(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
 _ENDS = regex(r"[.!?:;。！？：；]['\"”’)\]]*$")
 _NO_TITLE = regex(r"^(?:untitled|microsoft word - .*|.*\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?))$", re.IGNORECASE)
+_HYPHENS = ("\ufffe", "\x02", "\u00ad")
+_MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\))$")  # of an item of a list
+_STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d[\d.,/]*)$")
+_MOST_LINES_OF_A_ROW = 12
+_CELL_GAP = 0.6  # of the height of a font: some twice as wide as a blank
 _PASSWORD, _SECURITY = 4, 5  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
+
+
+class _Cell(NamedTuple):
+    """A part of a line that blanks keep apart from the next one."""
+
+    text: str
+    left: float
+    right: float
 
 
 class _Line(NamedTuple):
     text: str
-    top: float
+    top: float  # of what the letters stand on
     left: float
     right: float
+    height: float
+    cells: tuple[_Cell, ...]
+
+
+class _Sign(NamedTuple):
+    """A character as it stands on the page."""
+
+    text: str
+    base: float
+    left: float
+    right: float
+    bottom: float
+    top: float
+    spaced: bool = False  # a blank stands before it
+
+    @property
+    def height(self) -> float:
+        """The height of its font."""
+        return self.top - self.bottom
 
 
 def read_pdf(data: bytes) -> PageText:
@@ -62,9 +98,9 @@ def read_pdf(data: bytes) -> PageText:
         raise Unreadable(f"broken PDF ({error})") from error
     finally:
         document.close()
-    texts = [_paragraphs(page) for page in _without_running_heads(lines)]
-    if not any(texts):  # pages that differ in nothing but their number: what runs through them is all they say
-        texts = [_paragraphs(page) for page in lines]
+    texts = _page_texts(_without_running_heads(lines))
+    if not any(texts):  # pages that differ in nothing but their number: it is all they say
+        texts = _page_texts(lines)
     if not any(texts):
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]
@@ -76,27 +112,116 @@ def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:
     page = document[number]
     textpage = page.get_textpage()
     try:
-        lines, index = [], 0
-        characters = textpage.get_text_range()
-        # PDFium numbers characters its own way (UTF-16, some left out): where that differs, boxes would be another's.
-        boxed = len(characters) == textpage.count_chars() and max(characters, default=" ") <= "\uffff"
-        for raw in characters.split("\n"):
-            line = raw.rstrip("\r")
-            text = line.strip()
-            if text:
-                first = index + len(line) - len(line.lstrip())
-                lines.append(_boxed(textpage, text, first) if boxed else _Line(text, 0, 0, 0))
-            index += len(raw) + 1
-        return lines
+        return [_line(signs) for signs in _sign_lines(textpage)]
     finally:
         textpage.close()
         page.close()
 
 
-def _boxed(textpage: "pypdfium2.PdfTextPage", text: str, first: int) -> _Line:
-    left, bottom, _, _ = textpage.get_charbox(first, loose=True)
-    right = textpage.get_charbox(first + len(text) - 1, loose=True)[2]
-    return _Line(text, bottom, left, right)
+def _sign_lines(textpage: "pypdfium2.PdfTextPage") -> Iterator[list[_Sign]]:
+    """The characters of each line, in the order in which they are drawn.
+
+    PDFium tells where lines end. It ends them at raised signs too: what stands beside the sign
+    before is of the same line.
+    """
+    signs: list[_Sign] = []
+    ends, spaced = False, False
+    for sign in _signs(textpage):
+        if isinstance(sign, str):
+            ends, spaced = ends or sign == "\n", spaced or sign == " "
+            continue
+        apart = bool(signs) and not _beside(signs[-1], sign)
+        if apart and (ends or signs[-1].text in _HYPHENS):
+            yield signs
+            signs = []
+        elif signs and ends:
+            spaced = spaced or sign.left - signs[-1].right > 0.15 * sign.height
+        signs.append(sign._replace(spaced=True) if signs and spaced else sign)
+        ends, spaced = False, False
+    if signs:
+        yield signs
+
+
+def _signs(textpage: "pypdfium2.PdfTextPage") -> Iterator[_Sign | str]:
+    """The characters of a page; a blank and the end of a line have no place of their own."""
+    from pypdfium2 import raw
+
+    x, base, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
+    for index in range(textpage.count_chars()):
+        text = chr(raw.FPDFText_GetUnicode(textpage, index))
+        if text in "\r\n":
+            yield "\n"
+        elif text.isspace():
+            yield " "
+        elif text != "\0":
+            raw.FPDFText_GetCharOrigin(textpage, index, x, base)
+            raw.FPDFText_GetLooseCharBox(textpage, index, box)
+            yield _Sign(text, base.value, box.left, box.right, box.bottom, box.top)
+
+
+def _beside(sign: _Sign, other: _Sign) -> bool:
+    """Whether a sign goes on with the line of the one before: it stands on the same height, or
+    close to it and partly so."""
+    height = min(sign.height, other.height)
+    gap = other.left - sign.right
+    overlap = min(sign.top, other.top) - max(sign.bottom, other.bottom)
+    level = abs(sign.base - other.base) < 0.1 * height
+    return height > 0 and gap > -0.3 * height and (level or (overlap > 0.4 * height > gap / 4))
+
+
+def _line(signs: Sequence[_Sign]) -> _Line:
+    """The line that characters make up; raised ones are written `^2`."""
+    height = max(Counter(round(sign.height, 1) for sign in signs).items(), key=_second)[0]
+    bases = Counter(round(sign.base, 1) for sign in signs if round(sign.height, 1) == height)
+    base = bases.most_common(1)[0][0]
+    advance = statistics.fmean(sign.right - sign.left for sign in signs)
+    gap = max(_CELL_GAP * height, 3 * _CELL_GAP * advance)
+    if any(_is_rtl(sign.text) for sign in signs):
+        gap = math.inf
+    cells: list[_Cell] = []
+    text, left, before = "", signs[0].left, signs[0]
+
+    def ends_cell() -> None:
+        nonlocal text
+        cells.append(_Cell(_whole(text), left, before.right))
+        text = ""
+
+    for raised, group in itertools.groupby(signs, key=lambda sign: _is_raised(sign, base, height)):
+        run = list(group)
+        words = "".join(sign.text for sign in run)
+        mark = "^" if raised and is_marked(words, text) else ""
+        for sign in run:
+            if sign is not signs[0] and sign.left - before.right > gap and not _MARKER.match(text):
+                ends_cell()
+                left = sign.left
+            text += (" " if text and sign.spaced else "") + mark + sign.text
+            mark, before = "", sign
+    ends_cell()
+    whole = " ".join(cell.text for cell in cells)
+    edges = min(sign.left for sign in signs), max(sign.right for sign in signs)
+    return _Line(_full_stop_last(whole) if gap == math.inf else whole, base, *edges, height, tuple(cells))
+
+
+def _second(pair: tuple[float, int]) -> tuple[int, float]:
+    return pair[1], pair[0]
+
+
+def _is_raised(sign: _Sign, base: float, height: float) -> bool:
+    return sign.height < 0.85 * height and sign.base > base + 0.15 * height
+
+
+def _is_rtl(text: str) -> bool:
+    return unicodedata.bidirectional(text) in ("R", "AL")
+
+
+def _full_stop_last(text: str) -> str:
+    """A line that is read from the right, the full stop after a figure at its end in its place."""
+    return _STOP_FIRST.sub(r"\2\1", text)
+
+
+def _whole(text: str) -> str:
+    """The text, its pairs of surrogates joined."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
@@ -133,13 +258,240 @@ def _keys(line: _Line, page: int, pages: int) -> set[tuple[str, str]]:
     return keys
 
 
-def _paragraphs(lines: Sequence[_Line]) -> str:
-    """Lines of a paragraph stay lines of their own unless the words read on; a blank line stands between paragraphs."""
-    if not lines:
-        return ""
-    gaps = [above.top - line.top for above, line in itertools.pairwise(lines) if above.top > line.top]
-    usual = statistics.median_low(gaps) if gaps else 0.0
-    width = max(line.right for line in lines)
+class _Text(NamedTuple):
+    """Lines of text; `right` is where the column ends, or 0 where the page does not have several."""
+
+    lines: Sequence[_Line]
+    right: float = 0.0
+
+
+class _Table(NamedTuple):
+    """Rows of cells, the merged columns of each row, and where the columns begin on the page."""
+
+    rows: list[list[str]]
+    merged: dict[int, list[tuple[int, int]]]
+    gutters: list[tuple[float, float]]
+
+
+def _page_texts(pages: Sequence[list[_Line]]) -> list[str]:
+    """The text of each page. A table that goes on at the top of a page has the column names of the
+    page before."""
+    texts = []
+    last: _Table | None = None
+    names: Sequence[str] = ()
+    for page in pages:
+        parts = list[str]()
+        usual, right = _usual_gap(page), max((line.right for line in page), default=0.0)
+        for block in _blocks(page, last.gutters if last else ()):
+            if isinstance(block, _Table):
+                goes_on = not parts and last is not None and _same_columns(last, block)
+                names = names if goes_on else ()
+                parts.append("\n".join(_table_text(block, names)))
+                names = names or _names(block)
+                last = block
+            else:
+                parts.append(_paragraphs(block.lines, usual, block.right or right))
+                last = None
+        texts.append("\n\n".join(filter(None, parts)))
+    return texts
+
+
+def _names(table: _Table) -> Sequence[str]:
+    """The names of a table's columns, where figures stand below them."""
+    figures = any(map(has_figure, table.rows[1:]))
+    return column_names(table.rows, table.merged) if figures else ()
+
+
+def _table_text(table: _Table, names: Sequence[str]) -> list[str]:
+    if names or _names(table):
+        return table_lines(table.rows, Marks(merged=table.merged), names)
+    return [" | ".join(filter(None, row)) for row in table.rows]
+
+
+def _same_columns(table: _Table, other: _Table) -> bool:
+    pairs = zip(table.gutters, other.gutters, strict=False)
+    return len(table.gutters) == len(other.gutters) and all(a < d and c < b for (a, b), (c, d) in pairs)
+
+
+def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]]) -> Iterator[_Text | _Table]:
+    """What a page consists of: lines of text, columns of text, and tables; a table that is open at
+    the end of the page before may go on at the top."""
+    lines = _with_late_cells(lines)
+    text: list[_Line] = []
+    at = 0
+    while at < len(lines):
+        end, gutters = _run(lines, at, () if at else open_gutters)
+        if not gutters:
+            text.append(lines[at])
+            at += 1
+            continue
+        if text:
+            yield _Text(text)
+            text = []
+        yield from _text_columns(lines[at:end], gutters) or [_table(lines[at:end], gutters)]
+        at = end
+    if text:
+        yield _Text(text)
+
+
+def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
+    """The lines, each cell that is drawn after the cell before it was drawn to its end in the row
+    of that cell."""
+    placed: list[_Line] = []
+    for line in lines:
+        for place in range(len(placed) - 1, max(-1, len(placed) - 1 - _MOST_LINES_OF_A_ROW), -1):
+            other = placed[place]
+            level = abs(other.top - line.top) < 0.5 * line.height
+            if level and len(other.cells) > 1 and line.left > other.right:
+                cells = other.cells + line.cells
+                placed[place] = other._replace(text=f"{other.text} {line.text}", right=line.right, cells=cells)
+                break
+        else:
+            placed.append(line)
+    return placed
+
+
+def _run(
+    lines: Sequence[_Line], at: int, open_gutters: Sequence[tuple[float, float]]
+) -> tuple[int, list[tuple[float, float]]]:
+    """Up to where the lines from one on have blank space in common between their cells, and where
+    that is; nowhere if they are no table.
+
+    A line of one cell goes on with the row above it if it leaves that space blank.
+    """
+    gutters = _gaps(lines[at])[1:-1]
+    if open_gutters and gutters:
+        common = _common(open_gutters, _gaps(lines[at]), lines[at].height)
+        gutters = common if len(common) == len(open_gutters) else gutters
+        goes_on = gutters is common
+    else:
+        goes_on = False
+    end = at + 1
+    rows = [lines[at]]
+    for place in range(at + 1, len(lines) if gutters else 0):
+        above, line = lines[place - 1 : place + 1]
+        if not 0 < above.top - line.top < 4 * max(line.height, above.height):
+            break
+        common = _common(gutters, _gaps(line), line.height)
+        if len(line.cells) > 1:
+            if not common:
+                break
+            gutters, end = common, place + 1
+            rows.append(line)
+        elif len(common) < len(gutters):
+            break
+        elif line.left > gutters[0][0] and above.top - line.top < 1.3 * line.height:
+            end = place + 1 if end == place else end
+    return end, gutters if goes_on or _is_aligned(rows, gutters) else []
+
+
+def _is_aligned(rows: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> bool:
+    """Whether rows are a table, and not lines of text that happen to have wide blanks: three have
+    blank space in common, or two as many cells that begin or end alike."""
+    if len(rows) != 2:
+        return len(rows) > 2 and any(b - a > 0.5 * rows[0].height for a, b in gutters)
+    above, below = (row.cells for row in rows)
+    near = 0.5 * rows[0].height
+    return len(above) == len(below) and all(
+        abs(a.left - b.left) < near or (abs(a.right - b.right) < near and a is not above[-1])
+        for a, b in zip(above, below, strict=True)
+    )
+
+
+def _gaps(line: _Line) -> list[tuple[float, float]]:
+    """The blank space of a line, from before its first cell to after its last one."""
+    edges = [-math.inf, *(edge for cell in line.cells for edge in cell[1:]), math.inf]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _common(
+    gaps: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]], height: float
+) -> list[tuple[float, float]]:
+    """The blank space that two lines have in common."""
+    common = []
+    rest = iter(others)
+    other = next(rest)
+    for left, right in gaps:
+        while other[1] <= left and (following := next(rest, None)):
+            other = following
+        while other[0] < right:
+            both = max(left, other[0]), min(right, other[1])
+            if both[1] - both[0] > 0.25 * height:
+                common.append(both)
+            if other[1] >= right or not (following := next(rest, None)):
+                break
+            other = following
+    return common
+
+
+def _in_columns(line: _Line, gutters: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
+    """The first and last column of each cell."""
+    return [
+        (
+            sum((left + right) / 2 <= cell.left for left, right in gutters),
+            sum((left + right) / 2 < cell.right for left, right in gutters),
+        )
+        for cell in line.cells
+    ]
+
+
+def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[list[_Line]]:
+    """The lines column after column, if they are text in columns: long lines of three words and
+    more; else nothing."""
+    columns: list[list[_Line]] = [[] for _ in range(len(gutters) + 1)]
+    for line in run:
+        for place, group in itertools.groupby(
+            zip(line.cells, _in_columns(line, gutters), strict=True), key=lambda pair: pair[1][0]
+        ):
+            cells = [cell for cell, _ in group]
+            text = " ".join(cell.text for cell in cells)
+            whole = _Cell(text, cells[0].left, cells[-1].right)
+            columns[place].append(_Line(text, line.top, whole.left, whole.right, line.height, (whole,)))
+    for column in columns:
+        if len(column) < 3:
+            return []
+        width = max(line.right for line in column) - min(line.left for line in column)
+        words = statistics.median(len(line.text.split()) for line in column)
+        filled = statistics.median(line.right - line.left for line in column)
+        if words < 3 or filled < 0.7 * width:
+            return []
+    return [_Text(column, max(line.right for line in column)) for column in columns]
+
+
+def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Table:
+    """The rows of a table; a line that stands closer to the one above than rows do goes on with its
+    cells."""
+    usual = Counter(len(line.cells) for line in run if len(line.cells) > 1).most_common(1)[0][0]
+    full = [line for line in run if len(line.cells) == usual]
+    fine = _gaps(full[0])[1:-1]
+    for line in full[1:]:
+        fine = _common(fine, _gaps(line), line.height)
+    if len(fine) == usual - 1:  # cells of other lines stand over several columns
+        gutters = fine
+    steps = [above.top - line.top for above, line in itertools.pairwise(run) if line in full]
+    step = statistics.median_low(steps) if steps else 0.0
+    rows: list[list[str]] = []
+    merged: dict[int, list[tuple[int, int]]] = {}
+    for place, line in enumerate(run):
+        goes_on = place and run[place - 1].top - line.top < 0.8 * step
+        if not goes_on:
+            rows.append([""] * (len(gutters) + 1))
+        for cell, (first, last) in zip(line.cells, _in_columns(line, gutters), strict=True):
+            rows[-1][first] = f"{rows[-1][first]} {cell.text}".strip()
+            if last > first and not goes_on:
+                merged.setdefault(len(rows) - 1, []).append((first, last))
+    return _Table(rows, merged, list(gutters))
+
+
+def _usual_gap(lines: Sequence[_Line]) -> float:
+    pairs = itertools.pairwise(lines)
+    gaps = [above.top - line.top for above, line in pairs if above.top > line.top]
+    return statistics.median_low(gaps) if gaps else 0.0
+
+
+def _paragraphs(lines: Sequence[_Line], usual: float, width: float) -> str:
+    """Lines of a paragraph stay lines of their own unless the words read on; a blank line stands
+    between paragraphs. Lines are usually so far apart, and reach so far to the right."""
     text = lines[0].text
     for above, line in itertools.pairwise(lines):
         text += _between(above, line, usual, width) + line.text
@@ -152,7 +504,7 @@ def _paragraphs(lines: Sequence[_Line]) -> str:
 def _between(above: _Line, line: _Line, usual: float, width: float) -> str:
     """What separates two lines: a blank line (new paragraph), a newline that is meant (\\v), or one that only wraps."""
     gap = above.top - line.top
-    if usual and (gap > usual * 1.35 or gap < -usual):
+    if usual and (gap > min(usual * 1.35, 4 * above.height) or gap < -usual):
         return "\n\n"
     if gap and abs(gap) < 0.2 * usual:
         return "\v"

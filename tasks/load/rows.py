@@ -455,18 +455,18 @@ class _Header(NamedTuple):
     rows: int
 
 
-def table_lines(table: Sequence[Sequence[str]], marks: Marks | None = None) -> list[str]:
+def table_lines(table: Table, marks: Marks | None = None, names: Sequence[str] = ()) -> list[str]:
     """Rows as lines that repeat the column names (`Bridge: Orla | Length (m): 412`), so that a row
     can be found and cited by itself; its notes stand at its end.
 
     A row of names above another row is a header, also after an empty row; a lone cell there is a
     remark, and so is a row of one cell in a table of several columns. The lines of a header, groups
-    of columns above their names, are one line (`Summer / Boats`).
+    of columns above their names, are one line (`Summer / Boats`). A table that goes on from another
+    place has its `names` already.
     """
     marks = marks or Marks()
     rows = [[one_line(cell) for cell in row] for row in table]
     lines: list[str] = []
-    names: Sequence[str] = ()
     begins, characters, at = True, 0, 0
     while at < len(rows):
         row, first = rows[at], at
@@ -491,6 +491,12 @@ def table_lines(table: Sequence[Sequence[str]], marks: Marks | None = None) -> l
         if characters > LARGEST_DOCUMENT:
             raise Unreadable("a table of more than 100 MB, its column names in each line: shorten them or divide it")
     return lines
+
+
+def column_names(table: Table, merged: Merged) -> Sequence[str]:
+    """The column names that the first lines of a table are, if they are."""
+    header = _header(table, 0, again=False, merged=merged)
+    return header.names if header else ()
 
 
 def _labelled(names: Sequence[str], cells: Iterable[tuple[int, str]]) -> list[str]:
