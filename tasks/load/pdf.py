@@ -11,16 +11,16 @@ import re
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import pypdfium2
+from pypdfium2 import raw
 
 from prompts.text.regex import regex
 from tasks.load.office import is_marked, join_pages
 from tasks.load.rows import Marks, column_names, has_figure, table_lines
 from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
-
-if TYPE_CHECKING:
-    import pypdfium2
 
 _FIGURES = regex(r"\b[0-9]{1,5}\b")
 _PAGE_NUMBER = regex(
@@ -31,12 +31,24 @@ _SOFT_BREAK = regex("[\ufffe\x02\u00ad]\n?")
 _HYPHEN = regex(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
 _BULLET = regex(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
 _ENDS = regex(r"[.!?:;。！？：；]['\"”’)\]]*$")
-_NO_TITLE = regex(r"^(?:untitled|microsoft word - .*|.*\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?))$", re.IGNORECASE)
+_NO_TITLE = regex(
+    r"^(?:\(?(?:anonymous|unspecified|untitled|no title)\)?(?: document)?[ \d]*"
+    r"|microsoft (?:word|excel|powerpoint) - .*|(?:document|presentation|slide) ?\d*|about:blank"
+    r"|powerpoint presentation|.*\.(?:docx?|pdf|tex|dvi|indd|qxd|pptx?|xlsx?))$",
+    re.IGNORECASE,
+)
 _HYPHENS = ("\ufffe", "\x02", "\u00ad")
 _MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\))$")  # of an item of a list
 _STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d[\d.,/]*)$")
 _MOST_LINES_OF_A_ROW = 12
 _CELL_GAP = 0.6  # of the height of a font: some twice as wide as a blank
+_PAGELESS = regex(rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b")
+_FILLED_IN = (
+    raw.FPDF_FORMFIELD_RADIOBUTTON,
+    raw.FPDF_FORMFIELD_COMBOBOX,
+    raw.FPDF_FORMFIELD_LISTBOX,
+    raw.FPDF_FORMFIELD_TEXTFIELD,
+)
 _PASSWORD, _SECURITY = 4, 5  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 
@@ -75,24 +87,26 @@ class _Sign(NamedTuple):
 
 
 def read_pdf(data: bytes) -> PageText:
-    """The text of all pages with the title of the metadata.
+    """The text of all pages, each with its filled-in fields at its end, and the title of the
+    metadata.
 
     Raises `Unreadable` for an encrypted or broken file and for one that holds no text.
     """
-    import pypdfium2
-
+    document = _opened(data)
     try:
-        document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError as error:
-        if getattr(error, "err_code", 0) in (_PASSWORD, _SECURITY):
-            raise Unreadable("encrypted (a password is needed)") from error
-        raise Unreadable(f"broken PDF ({error})") from error
-    try:
-        lines, characters = [], 0
+        lines, fields = list[list[_Line]](), list[list[str]]()
+        characters, known = 0, set[str]()
         for number in range(len(document)):
-            lines.append(_page_lines(document, number))
-            if (characters := characters + sum(len(line.text) for line in lines[-1])) > LARGEST_DOCUMENT:
-                raise Unreadable("more than 100 MB of text: divide it")  # many pages may show one content
+            page = document[number]
+            lines.append(_page_lines(page))
+            filled_in = dict.fromkeys(_fields(document, page))
+            fields.append([field for field in filled_in if field not in known])
+            page.close()
+            known.update(fields[-1])
+            characters += sum(len(line.text) for line in lines[-1]) + sum(map(len, fields[-1]))
+            if characters > LARGEST_DOCUMENT:
+                # Many pages may show one content.
+                raise Unreadable("more than 100 MB of text: divide it")
         title = one_line(clean(document.get_metadata_dict().get("Title", "")))
     except pypdfium2.PdfiumError as error:
         raise Unreadable(f"broken PDF ({error})") from error
@@ -101,6 +115,8 @@ def read_pdf(data: bytes) -> PageText:
     texts = _page_texts(_without_running_heads(lines))
     if not any(texts):  # pages that differ in nothing but their number: it is all they say
         texts = _page_texts(lines)
+    filled = zip(texts, map("\n".join, fields), strict=True)
+    texts = ["\n\n".join(filter(None, parts)) for parts in filled]
     if not any(texts):
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]
@@ -108,17 +124,35 @@ def read_pdf(data: bytes) -> PageText:
     return PageText(text=text, title="" if _NO_TITLE.match(title) else title, pages=starts)
 
 
-def _page_lines(document: "pypdfium2.PdfDocument", number: int) -> list[_Line]:
-    page = document[number]
+def _opened(data: bytes) -> pypdfium2.PdfDocument:
+    try:
+        document = pypdfium2.PdfDocument(data)
+        document.init_forms()
+    except pypdfium2.PdfiumError as error:
+        # PDFium has no error for a file without pages: its last one may be of another file.
+        if _PAGELESS.search(data):
+            raise Unreadable("has no pages") from error
+        if getattr(error, "err_code", 0) in (_PASSWORD, _SECURITY):
+            raise Unreadable("encrypted (a password is needed)") from error
+        raise Unreadable(f"broken PDF ({error})") from error
+    if not len(document):
+        document.close()
+        raise Unreadable("has no pages")
+    return document
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+
+def _page_lines(page: pypdfium2.PdfPage) -> list[_Line]:
     textpage = page.get_textpage()
     try:
         return [_line(signs) for signs in _sign_lines(textpage)]
     finally:
         textpage.close()
-        page.close()
 
 
-def _sign_lines(textpage: "pypdfium2.PdfTextPage") -> Iterator[list[_Sign]]:
+def _sign_lines(textpage: pypdfium2.PdfTextPage) -> Iterator[list[_Sign]]:
     """The characters of each line, in the order in which they are drawn.
 
     PDFium tells where lines end. It ends them at raised signs too: what stands beside the sign
@@ -142,10 +176,8 @@ def _sign_lines(textpage: "pypdfium2.PdfTextPage") -> Iterator[list[_Sign]]:
         yield signs
 
 
-def _signs(textpage: "pypdfium2.PdfTextPage") -> Iterator[_Sign | str]:
+def _signs(textpage: pypdfium2.PdfTextPage) -> Iterator[_Sign | str]:
     """The characters of a page; a blank and the end of a line have no place of their own."""
-    from pypdfium2 import raw
-
     x, base, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
     for index in range(textpage.count_chars()):
         text = chr(raw.FPDFText_GetUnicode(textpage, index))
@@ -224,6 +256,50 @@ def _whole(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+# --- forms ---------------------------------------------------------------------------------------
+
+
+def _fields(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
+    """What is filled into the fields of a page, as `name: value`, and what is typed onto it."""
+    for index in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        if not annotation:
+            continue
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        hidden = raw.FPDFAnnot_GetFlags(annotation) & raw.FPDF_ANNOT_FLAG_HIDDEN
+        if kind == raw.FPDF_ANNOT_FREETEXT and not hidden:
+            yield _said(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
+        elif kind == raw.FPDF_ANNOT_WIDGET and document.formenv and not hidden:
+            form = document.formenv.raw
+            name = _said(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+            name = name or _said(raw.FPDFAnnot_GetFormFieldName, form, annotation)
+            value = _value_of(form, annotation)
+            if value:
+                yield f"{name}: {value}" if name else value
+        raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _value_of(form: object, annotation: object) -> str:
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    if kind == raw.FPDF_FORMFIELD_CHECKBOX:
+        return "yes" if raw.FPDFAnnot_IsChecked(form, annotation) else "no"
+    secret = raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD
+    if kind not in _FILLED_IN or (kind == raw.FPDF_FORMFIELD_TEXTFIELD and secret):
+        return ""
+    return _said(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+
+
+def _said(function: Callable[..., int], *arguments: object) -> str:
+    """The text that a function of PDFium writes into a buffer, on one line."""
+    length = function(*arguments, None, 0)
+    buffer = ctypes.create_string_buffer(length)
+    function(*arguments, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), length)
+    return one_line(clean(buffer.raw.decode("utf-16-le", "replace").rstrip("\0")))
+
+
+# --- running heads -------------------------------------------------------------------------------
+
+
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     """Drops page numbers, and first or last lines that three pages repeat with their number or half as they are."""
     edges = Counter(
@@ -256,6 +332,9 @@ def _keys(line: _Line, page: int, pages: int) -> set[tuple[str, str]]:
     for name, match in zip(("first", "last"), figures[:1] + figures[-1:], strict=False):
         keys.add((name, f"{line.text[: match.start()]}#{int(match.group()) - page}{line.text[match.end() :]}"))
     return keys
+
+
+# --- tables and columns --------------------------------------------------------------------------
 
 
 class _Text(NamedTuple):
@@ -328,7 +407,10 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
         if text:
             yield _Text(text)
             text = []
-        yield from _text_columns(lines[at:end], gutters) or [_table(lines[at:end], gutters)]
+        if columns := _text_columns(lines[at:end], gutters):
+            yield from columns
+        else:
+            yield _table(lines[at:end], gutters)
         at = end
     if text:
         yield _Text(text)
@@ -360,13 +442,12 @@ def _run(
     A line of one cell goes on with the row above it if it leaves that space blank.
     """
     gutters = _gaps(lines[at])[1:-1]
-    if open_gutters and gutters:
-        common = _common(open_gutters, _gaps(lines[at]), lines[at].height)
-        gutters = common if len(common) == len(open_gutters) else gutters
-        goes_on = gutters is common
+    goes_on = _common(open_gutters, _gaps(lines[at]), lines[at].height) if gutters else []
+    if goes_on and len(goes_on) == len(open_gutters):
+        gutters = goes_on
     else:
-        goes_on = False
-    end = at + 1
+        goes_on = []
+    end, alone = at + 1, 0
     rows = [lines[at]]
     for place in range(at + 1, len(lines) if gutters else 0):
         above, line = lines[place - 1 : place + 1]
@@ -376,12 +457,14 @@ def _run(
         if len(line.cells) > 1:
             if not common:
                 break
-            gutters, end = common, place + 1
+            gutters, end, alone = common, place + 1, 0
             rows.append(line)
-        elif len(common) < len(gutters):
+            continue
+        alone += line.left < gutters[0][0]
+        if alone > 2 or len(common) < len(gutters):
             break
-        elif line.left > gutters[0][0] and above.top - line.top < 1.3 * line.height:
-            end = place + 1 if end == place else end
+        if end == place and not alone and above.top - line.top < 1.3 * line.height:
+            end = place + 1
     return end, gutters if goes_on or _is_aligned(rows, gutters) else []
 
 
@@ -435,7 +518,7 @@ def _in_columns(line: _Line, gutters: Sequence[tuple[float, float]]) -> list[tup
     ]
 
 
-def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[list[_Line]]:
+def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[_Text]:
     """The lines column after column, if they are text in columns: long lines of three words and
     more; else nothing."""
     columns: list[list[_Line]] = [[] for _ in range(len(gutters) + 1)]
@@ -461,7 +544,8 @@ def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) 
 def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Table:
     """The rows of a table; a line that stands closer to the one above than rows do goes on with its
     cells."""
-    usual = Counter(len(line.cells) for line in run if len(line.cells) > 1).most_common(1)[0][0]
+    counts = Counter(len(line.cells) for line in run if len(line.cells) > 1)
+    usual = max(cells for cells, lines in counts.items() if 3 * lines >= counts.total())
     full = [line for line in run if len(line.cells) == usual]
     fine = _gaps(full[0])[1:-1]
     for line in full[1:]:
@@ -481,6 +565,9 @@ def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Tab
             if last > first and not goes_on:
                 merged.setdefault(len(rows) - 1, []).append((first, last))
     return _Table(rows, merged, list(gutters))
+
+
+# --- paragraphs ----------------------------------------------------------------------------------
 
 
 def _usual_gap(lines: Sequence[_Line]) -> float:
@@ -504,6 +591,8 @@ def _paragraphs(lines: Sequence[_Line], usual: float, width: float) -> str:
 def _between(above: _Line, line: _Line, usual: float, width: float) -> str:
     """What separates two lines: a blank line (new paragraph), a newline that is meant (\\v), or one that only wraps."""
     gap = above.top - line.top
+    if _BULLET.match(line.text) and 0 < gap < 2 * usual:
+        return "\v"
     if usual and (gap > min(usual * 1.35, 4 * above.height) or gap < -usual):
         return "\n\n"
     if gap and abs(gap) < 0.2 * usual:
