@@ -550,7 +550,7 @@ def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Tab
     fine = _gaps(full[0])[1:-1]
     for line in full[1:]:
         fine = _common(fine, _gaps(line), line.height)
-    if len(fine) == usual - 1:  # cells of other lines stand over several columns
+    if len(gutters) < len(fine) == usual - 1:  # cells of other lines stand over several columns
         gutters = fine
     steps = [above.top - line.top for above, line in itertools.pairwise(run) if line in full]
     step = statistics.median_low(steps) if steps else 0.0
