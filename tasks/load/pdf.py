@@ -4,6 +4,7 @@ PDFium reads the characters (13 times as fast as pdfminer.six on a manual of 36 
 joined into paragraphs by the distance between them; page numbers and running heads are dropped.
 """
 
+import bisect
 import ctypes
 import itertools
 import math
@@ -40,7 +41,7 @@ _NO_TITLE = regex(
 _HYPHENS = ("\ufffe", "\x02", "\u00ad")
 _MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\))$")  # of an item of a list
 _STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d[\d.,/]*)$")
-_MOST_LINES_OF_A_ROW = 12
+_MOST_LINES_OF_A_ROW, _MOST_CELLS = 12, 100
 _CELL_GAP = 0.6  # of the height of a font: some twice as wide as a blank
 _PAGELESS = regex(rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b")
 _FILLED_IN = (
@@ -401,8 +402,8 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
     while at < len(lines):
         end, gutters = _run(lines, at, () if at else open_gutters)
         if not gutters:
-            text.append(lines[at])
-            at += 1
+            text += lines[at:end]
+            at = end
             continue
         if text:
             yield _Text(text)
@@ -424,7 +425,7 @@ def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
         for place in range(len(placed) - 1, max(-1, len(placed) - 1 - _MOST_LINES_OF_A_ROW), -1):
             other = placed[place]
             level = abs(other.top - line.top) < 0.5 * line.height
-            if level and len(other.cells) > 1 and line.left > other.right:
+            if level and 1 < len(other.cells) < _MOST_CELLS and line.left > other.right:
                 cells = other.cells + line.cells
                 placed[place] = other._replace(text=f"{other.text} {line.text}", right=line.right, cells=cells)
                 break
@@ -460,12 +461,15 @@ def _run(
             gutters, end, alone = common, place + 1, 0
             rows.append(line)
             continue
-        alone += line.left < gutters[0][0]
-        if alone > 2 or len(common) < len(gutters):
+        wrapped = line.left > gutters[0][0]  # the text of another column than the first
+        alone += 1 if wrapped else _MOST_LINES_OF_A_ROW // 2
+        if alone > _MOST_LINES_OF_A_ROW or len(common) < len(gutters):
             break
-        if end == place and not alone and above.top - line.top < 1.3 * line.height:
+        if end == place and wrapped and above.top - line.top < 1.3 * line.height:
             end = place + 1
-    return end, gutters if goes_on or _is_aligned(rows, gutters) else []
+    if goes_on or _is_aligned(rows, gutters):
+        return end, gutters
+    return (end if len(rows) > 2 else at + 1), []
 
 
 def _is_aligned(rows: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> bool:
@@ -509,13 +513,8 @@ def _common(
 
 def _in_columns(line: _Line, gutters: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
     """The first and last column of each cell."""
-    return [
-        (
-            sum((left + right) / 2 <= cell.left for left, right in gutters),
-            sum((left + right) / 2 < cell.right for left, right in gutters),
-        )
-        for cell in line.cells
-    ]
+    middles = [(left + right) / 2 for left, right in gutters]
+    return [(bisect.bisect_right(middles, cell.left), bisect.bisect_left(middles, cell.right)) for cell in line.cells]
 
 
 def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[_Text]:
@@ -552,7 +551,7 @@ def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Tab
         fine = _common(fine, _gaps(line), line.height)
     if len(gutters) < len(fine) == usual - 1:  # cells of other lines stand over several columns
         gutters = fine
-    steps = [above.top - line.top for above, line in itertools.pairwise(run) if line in full]
+    steps = [above.top - line.top for above, line in itertools.pairwise(run) if len(line.cells) == usual]
     step = statistics.median_low(steps) if steps else 0.0
     rows: list[list[str]] = []
     merged: dict[int, list[tuple[int, int]]] = {}

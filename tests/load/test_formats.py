@@ -130,7 +130,7 @@ def test_a_cell_is_displayed_by_its_format(value: object, number_format: str, ex
     assert displayed(value, number_format) == expected
 
 
-def test_encrypted_and_broken_office_files_are_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_an_encrypted_or_broken_office_file_says_so(tmp_path: Path) -> None:
     locked = tmp_path / "locked.docx"
     locked.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"))
     assert reason(locked).startswith("encrypted")

@@ -194,7 +194,7 @@ def test_a_wrapped_cell_is_one_cell(tmp_path: Path) -> None:
     assert "Pier: North | Remark: Repaired after the storm of the long winter | Fee: 12" in text(tmp_path, rows)
 
 
-def test_columns_that_are_drawn_line_by_line_are_read_one_after_the_other(tmp_path: Path) -> None:
+def test_columns_drawn_line_by_line_are_read_one_by_one(tmp_path: Path) -> None:
     left = ["The northern weir was", "designed by Ada Korb in", "1902. It was rebuilt in", "1950 by the millers."]
     right = [
         "The southern weir was",
