@@ -39,8 +39,11 @@ _NO_TITLE = regex(
     re.IGNORECASE,
 )
 _HYPHENS = ("\ufffe", "\x02", "\u00ad")
-_MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\))$")  # of an item of a list
+# Of an item of a list, or a sign of money: it goes with what follows.
+_MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\)|(?:US|HK|[CA])?[$€£¥])$")
 _STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d[\d.,/]*)$")
+# Characters whose places are asked for: it takes some 5 µs for each.
+_MOST_PLACED_OF_A_PAGE, _MOST_PLACED = 100_000, 10_000_000
 _MOST_LINES_OF_A_ROW, _MOST_CELLS = 12, 100
 _CELL_GAP = 0.6  # of the height of a font: some twice as wide as a blank
 _PAGELESS = regex(rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b")
@@ -99,7 +102,8 @@ def read_pdf(data: bytes) -> PageText:
         characters, known = 0, set[str]()
         for number in range(len(document)):
             page = document[number]
-            lines.append(_page_lines(page))
+            room = min(_MOST_PLACED_OF_A_PAGE, _MOST_PLACED - characters)
+            lines.append(_page_lines(page, room))
             filled_in = dict.fromkeys(_fields(document, page))
             fields.append([field for field in filled_in if field not in known])
             page.close()
@@ -145,10 +149,15 @@ def _opened(data: bytes) -> pypdfium2.PdfDocument:
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def _page_lines(page: pypdfium2.PdfPage) -> list[_Line]:
+def _page_lines(page: pypdfium2.PdfPage, room: int) -> list[_Line]:
+    """The lines of a page; without their places where it has more characters than there is room
+    for, as no page for readers has."""
     textpage = page.get_textpage()
     try:
-        return [_line(signs) for signs in _sign_lines(textpage)]
+        if textpage.count_chars() <= room:
+            return [_line(signs) for signs in _sign_lines(textpage)]
+        texts = filter(None, map(str.strip, textpage.get_text_range().split("\n")))
+        return [_Line(text, 0, 0, 0, 0, (_Cell(text, 0, 0),)) for text in texts]
     finally:
         textpage.close()
 
@@ -180,6 +189,7 @@ def _sign_lines(textpage: pypdfium2.PdfTextPage) -> Iterator[list[_Sign]]:
 def _signs(textpage: pypdfium2.PdfTextPage) -> Iterator[_Sign | str]:
     """The characters of a page; a blank and the end of a line have no place of their own."""
     x, base, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
+    edges = (math.nan, math.nan)
     for index in range(textpage.count_chars()):
         text = chr(raw.FPDFText_GetUnicode(textpage, index))
         if text in "\r\n":
@@ -187,9 +197,11 @@ def _signs(textpage: pypdfium2.PdfTextPage) -> Iterator[_Sign | str]:
         elif text.isspace():
             yield " "
         elif text != "\0":
-            raw.FPDFText_GetCharOrigin(textpage, index, x, base)
             raw.FPDFText_GetLooseCharBox(textpage, index, box)
-            yield _Sign(text, base.value, box.left, box.right, box.bottom, box.top)
+            if (box.bottom, box.top) != edges:  # else it stands where the one before does
+                edges = (box.bottom, box.top)
+                raw.FPDFText_GetCharOrigin(textpage, index, x, base)
+            yield _Sign(text, base.value, box.left, box.right, *edges)
 
 
 def _beside(sign: _Sign, other: _Sign) -> bool:
@@ -377,15 +389,16 @@ def _page_texts(pages: Sequence[list[_Line]]) -> list[str]:
 
 
 def _names(table: _Table) -> Sequence[str]:
-    """The names of a table's columns, where figures stand below them."""
-    figures = any(map(has_figure, table.rows[1:]))
-    return column_names(table.rows, table.merged) if figures else ()
+    """The names of a table's columns, where each but the first has one and figures stand below."""
+    names = column_names(table.rows, table.merged)
+    whole = len(names) == len(table.gutters) + 1 and all(names[1:])
+    return names if whole and any(map(has_figure, table.rows[1:])) else ()
 
 
 def _table_text(table: _Table, names: Sequence[str]) -> list[str]:
     if names or _names(table):
         return table_lines(table.rows, Marks(merged=table.merged), names)
-    return [" | ".join(filter(None, row)) for row in table.rows]
+    return [" | ".join(filter(None, row)) for row in table.rows if row]
 
 
 def _same_columns(table: _Table, other: _Table) -> bool:
@@ -402,8 +415,8 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
     while at < len(lines):
         end, gutters = _run(lines, at, () if at else open_gutters)
         if not gutters:
-            text += lines[at:end]
-            at = end
+            text.append(lines[at])
+            at += 1
             continue
         if text:
             yield _Text(text)
@@ -418,20 +431,31 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
 
 
 def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
-    """The lines, each cell that is drawn after the cell before it was drawn to its end in the row
-    of that cell."""
+    """The lines, with cells in the row where they stand if they are drawn late: after the cell
+    before was drawn to its end, or beside one that stands for several rows."""
     placed: list[_Line] = []
     for line in lines:
-        for place in range(len(placed) - 1, max(-1, len(placed) - 1 - _MOST_LINES_OF_A_ROW), -1):
+        first = max(0, len(placed) - _MOST_LINES_OF_A_ROW)
+        several = len(line.cells) > 1
+        for place in range(len(placed) - 1, first - 1, -1):
             other = placed[place]
+            beside = line.left > other.right and (several or len(other.cells) > 1)
             level = abs(other.top - line.top) < 0.5 * line.height
-            if level and 1 < len(other.cells) < _MOST_CELLS and line.left > other.right:
-                cells = other.cells + line.cells
-                placed[place] = other._replace(text=f"{other.text} {line.text}", right=line.right, cells=cells)
+            if beside and level and len(other.cells) < _MOST_CELLS:
+                placed[place] = _side_by_side(other, line)
                 break
         else:
-            placed.append(line)
+            above = bool(placed) and 0 < line.top - placed[-1].top < 2 * line.height
+            if above and several and line.left > placed[-1].right:
+                placed.insert(len(placed) - 1, line)
+            else:
+                placed.append(line)
     return placed
+
+
+def _side_by_side(line: _Line, other: _Line) -> _Line:
+    text = f"{line.text} {other.text}"
+    return line._replace(text=text, right=other.right, cells=line.cells + other.cells)
 
 
 def _run(
@@ -448,35 +472,36 @@ def _run(
         gutters = goes_on
     else:
         goes_on = []
-    end, alone = at + 1, 0
+    end, alone, step = at + 1, 0, 0.0
     rows = [lines[at]]
     for place in range(at + 1, len(lines) if gutters else 0):
         above, line = lines[place - 1 : place + 1]
-        if not 0 < above.top - line.top < 4 * max(line.height, above.height):
+        several, gap = len(line.cells) > 1, above.top - line.top
+        apart = (2.2 if several else 1.5) * step or 4 * line.height
+        if not 0 < gap < apart:
             break
         common = _common(gutters, _gaps(line), line.height)
-        if len(line.cells) > 1:
-            if not common:
+        if several:
+            wide = any(right - left > 0.5 * line.height for left, right in common)
+            if not wide or (gap > 1.5 * step > 0 and len(common) < len(gutters)):
                 break
-            gutters, end, alone = common, place + 1, 0
+            gutters, end, alone, step = common, place + 1, 0, max(step, gap)
             rows.append(line)
             continue
         wrapped = line.left > gutters[0][0]  # the text of another column than the first
         alone += 1 if wrapped else _MOST_LINES_OF_A_ROW // 2
         if alone > _MOST_LINES_OF_A_ROW or len(common) < len(gutters):
             break
-        if end == place and wrapped and above.top - line.top < 1.3 * line.height:
+        if end == place and wrapped and gap < 1.3 * line.height:
             end = place + 1
-    if goes_on or _is_aligned(rows, gutters):
-        return end, gutters
-    return (end if len(rows) > 2 else at + 1), []
+    return end, gutters if goes_on or _is_aligned(rows) else []
 
 
-def _is_aligned(rows: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> bool:
-    """Whether rows are a table, and not lines of text that happen to have wide blanks: three have
-    blank space in common, or two as many cells that begin or end alike."""
+def _is_aligned(rows: Sequence[_Line]) -> bool:
+    """Whether rows with blank space in common are a table, and not two lines of text that happen to
+    have wide blanks: there are three, or two with as many cells that begin or end alike."""
     if len(rows) != 2:
-        return len(rows) > 2 and any(b - a > 0.5 * rows[0].height for a, b in gutters)
+        return len(rows) > 2
     above, below = (row.cells for row in rows)
     near = 0.5 * rows[0].height
     return len(above) == len(below) and all(
@@ -555,14 +580,21 @@ def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Tab
     step = statistics.median_low(steps) if steps else 0.0
     rows: list[list[str]] = []
     merged: dict[int, list[tuple[int, int]]] = {}
-    for place, line in enumerate(run):
-        goes_on = place and run[place - 1].top - line.top < 0.8 * step
-        if not goes_on:
+    lowest: dict[int, float] = {}  # of each column, where the text of this row ends
+    for above, line in itertools.pairwise([run[0], *run]):
+        places = _in_columns(line, gutters)
+        tight = bool(rows) and above.top - line.top < 0.8 * step
+        if not tight or any(lowest.get(first, 0.0) - line.top > 0.8 * step for first, _ in places):
+            if len(places) == 1 and len(rows) > 2:
+                rows.append([])  # a line of one cell may stand over another table
             rows.append([""] * (len(gutters) + 1))
-        for cell, (first, last) in zip(line.cells, _in_columns(line, gutters), strict=True):
+            lowest = {}
+        for cell, (first, last) in zip(line.cells, places, strict=True):
             rows[-1][first] = f"{rows[-1][first]} {cell.text}".strip()
-            if last > first and not goes_on:
+            lowest[first] = line.top
+            if last > first:
                 merged.setdefault(len(rows) - 1, []).append((first, last))
+    rows = [row if any(row[1:]) else row[:1] for row in rows]
     return _Table(rows, merged, list(gutters))
 
 

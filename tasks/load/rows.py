@@ -47,7 +47,7 @@ _RESERVED = frozenset({"id", "title", "text"})
 _TRIPLE_COLUMNS = frozenset({"s", "p", "o", "weight", "document"})
 _PREDICATES = ("predicate", "relation", "label")
 _WEIGHT = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
-_FIGURE = regex(r"[-+(]?[$€£¥]?\d[\d.,' ]*%?\)?$")
+_FIGURE = regex(r"[-+(]?(?:[$€£¥] ?)?[-+(]?\d[\d.,' ]*[%€£¥]?\)?$")
 _YEAR = regex(r"[12]\d{3}$")
 _LARGEST_FIELD = 1 << 28
 _DELIMITERS = "\t;|,"
@@ -550,7 +550,9 @@ def _groups(rows: Table, at: int, merged: Merged) -> list[str]:
         return []
     below = _spread(below, merged.get(at + 1, ()))
     width = max(_width(row), _width(below))
-    named = [column for column, cell in enumerate(below) if cell]
+    named = _filled(below)
+    if len(named) < 2:
+        return []
     if at in merged:
         alone = sum(map(bool, row)) == 1  # from the first column on, it is a title
         wide = [
@@ -560,6 +562,8 @@ def _groups(rows: Table, at: int, merged: Merged) -> list[str]:
         ]
         return _spread(row, wide) if wide else []
     over, below = ([*cells, *[""] * width][:width] for cells in (row, below))
+    if after and not (row[0] or below[0]) and after[0] and _filled(row) == _filled(below):
+        return list(row)  # two lines of names, both to the right of what the rows are called
     begins = next((column for column, cell in enumerate(over) if cell), 0)
     gaps = [column for column in range(begins, width) if not over[column]]
     twice = len({below[column] for column in named}) < len(named)
@@ -579,6 +583,10 @@ def _spread(row: Sequence[str], merged: Sequence[tuple[int, int]]) -> list[str]:
             spread += [""] * (last + 1 - len(spread))
             spread[first : last + 1] = [spread[first]] * (last + 1 - first)
     return spread
+
+
+def _filled(row: Sequence[str]) -> list[int]:
+    return [column for column, cell in enumerate(row) if cell]
 
 
 def _width(row: Sequence[str]) -> int:
