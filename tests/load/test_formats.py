@@ -1,4 +1,4 @@
-"""HTML, Word, PowerPoint, Excel and PDF files as text, down to the figures of a spreadsheet."""
+"""HTML, Word, PowerPoint and Excel files as text, down to the figures of a spreadsheet."""
 
 import io
 import zipfile
@@ -10,8 +10,8 @@ import pptx
 import pytest
 
 from storage.records import Document
-from tasks.load.office import displayed
 from tasks.load.sources import compose, read_sources
+from tasks.load.workbook import displayed
 from tasks.tables.relations import relations_of
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
@@ -25,34 +25,6 @@ def read(path: Path) -> Document:
 
 def reason(path: Path) -> str:
     return read_sources([path]).skipped[0].reason
-
-
-def pdf(path: Path, pages: list[list[str]], title: str = "", locked: bool = False) -> Path:
-    """A minimal PDF: each page's lines in Helvetica, one below the other, an empty string leaving a gap."""
-    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
-    kids = []
-    for lines in pages:
-        shown_lines = " ".join(f"({line}) Tj 0 -14 Td" for line in lines)
-        stream = f"BT /F1 12 Tf 72 720 Td {shown_lines} ET"
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-        kids.append(f"{len(objects) + 1} 0 R")
-        objects.append(
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects)} 0 R "
-            "/Resources << /Font << /F1 3 0 R >> >> >>"
-        )
-    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
-    objects.append(f"<< /Title ({title}) >>")
-    key = f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <{'12' * 32}> /U <{'34' * 32}> >> /ID [<00> <00>]"
-    data, places = b"%PDF-1.4\n", []
-    for number, body in enumerate(objects, 1):
-        places.append(len(data))
-        data += f"{number} 0 obj\n{body}\nendobj\n".encode("latin-1")
-    start = len(data)
-    data += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
-    data += "".join(f"{place:010d} 00000 n \n" for place in places).encode()
-    trailer = f"<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R {key if locked else ''} >>"
-    path.write_bytes(data + f"trailer\n{trailer}\nstartxref\n{start}\n%%EOF".encode())
-    return path
 
 
 def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> None:
@@ -183,41 +155,7 @@ def test_a_cell_is_displayed_by_its_format(value: object, number_format: str, ex
     assert displayed(value, number_format) == expected
 
 
-def test_pdf_pages_paragraphs_hyphens_and_running_heads(tmp_path: Path) -> None:
-    pages = [
-        [
-            "Harbour Guide",
-            "",
-            f"On page {word} the long-distance ferry leaves for the transpor-",
-            "tation centre at noon.",
-            "",
-            f"{n}",
-        ]
-        for n, word in enumerate(("one", "two", "three", "four"), 1)
-    ]
-    document = read(pdf(tmp_path / "a.pdf", pages, title="The Guide"))
-    assert document.title == "The Guide"
-    assert (
-        document.text.split("\n\n")[1]
-        == "On page two the long-distance ferry leaves for the transportation centre at noon."
-    )
-    assert "Harbour Guide" not in document.text
-    assert [document.page_of(document.text.index(word)) for word in ("one", "three", "four")] == [1, 3, 4]
-
-
-def test_years_at_the_top_of_pages_are_no_page_numbers(tmp_path: Path) -> None:
-    amounts = {2021: "Ten", 2022: "Twenty", 2023: "Thirty"}
-    pages = [
-        [f"Sales in {year}", "", f"{amount} crowns.", "", f"The Guide 1{year % 10}"] for year, amount in amounts.items()
-    ]
-    text = read(pdf(tmp_path / "a.pdf", pages)).text
-    assert [f"Sales in {year}" in text for year in amounts] == [True, True, True]
-    assert "The Guide" not in text
-
-
-def test_a_pdf_without_text_and_encrypted_files_are_skipped_with_the_reason(tmp_path: Path) -> None:
-    assert reason(pdf(tmp_path / "scan.pdf", [[]])).startswith("no text")
-    assert reason(pdf(tmp_path / "locked.pdf", [["Secret"]], locked=True)) == "encrypted (a password is needed)"
+def test_an_encrypted_or_broken_office_file_says_so(tmp_path: Path) -> None:
     locked = tmp_path / "locked.docx"
     locked.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"))
     assert reason(locked).startswith("encrypted")

@@ -1,0 +1,293 @@
+"""Excel workbooks as text: each row of a sheet is one line that names its columns.
+
+openpyxl reads the values row by row, since two cells in opposite corners would be sixteen thousand
+million in memory. What it leaves out in this mode (merged cells, formulas without a value, notes)
+is read from the parts of the file beforehand.
+"""
+
+import datetime
+import io
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from prompts.text.regex import regex
+from storage.records import Record
+from tasks.load.rows import MOST_CELLS, Marks, table_lines
+from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
+
+if TYPE_CHECKING:
+    from lxml import etree
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+
+NO_VALUE = "(formula without a stored value)"
+_MOST_REGIONS = 100_000  # of merged cells, of a sheet
+_SPECIAL = regex(rb"<(?:\w{1,99}:)?(?:f|mergeCell|vertAlign)[\s/>]")
+_THREADED = "[Threaded comment]"
+
+
+class _Beside(Record):
+    """What a sheet says beside its values, by row and column from 1."""
+
+    regions: tuple[tuple[int, int, int, int], ...] = ()  # first and last row, first and last column
+    shown: Mapping[tuple[int, int], str] = Field(default_factory=dict)  # in place of the value
+    notes: tuple[tuple[int, int, str], ...] = ()
+
+
+def read_xlsx(data: bytes, title: str) -> PageText:
+    """Sheet after sheet; figures as the sheet displays them, dates as ISO.
+
+    A merged cell's value stands in each of its rows, and notes at the end of theirs.
+    """
+    import openpyxl
+
+    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
+    sheets, size = list[tuple[str, list[str]]](), _Size()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = _Parts(archive)
+        for sheet in book.worksheets:
+            if sheet.sheet_state == "visible":
+                lines = _lines(sheet, parts.beside(sheet.title), size)
+                sheets.append((one_line(sheet.title), lines))
+    filled = [(name, lines) for name, lines in sheets if lines]
+    heads = [[f"# {name}"] if len(filled) > 1 else [] for name, _ in filled]
+    texts = ["\n".join([*head, *lines]) for head, (_, lines) in zip(heads, filled, strict=True)]
+    return PageText(text=clean("\n\n".join(texts)), title=title)
+
+
+class _Size:
+    """Counts the cells and characters of a workbook: many cells may show one text, and many sheets
+    be one part of the file."""
+
+    def __init__(self) -> None:
+        self.cells = self.characters = 0
+
+    def add(self, cells: int, characters: int) -> None:
+        self.cells += cells
+        self.characters += characters
+        if self.cells > MOST_CELLS or self.characters > LARGEST_DOCUMENT:
+            raise Unreadable(f"more than {MOST_CELLS:,} cells or 100 MB of text: divide it")
+
+
+def _lines(sheet: "ReadOnlyWorksheet", beside: _Beside, size: _Size) -> list[str]:
+    regions = _Regions(beside.regions)
+    rows, merged = list[list[str]](), dict[int, list[tuple[int, int]]]()
+    sheet.reset_dimensions()
+    for number, cells in enumerate(sheet.iter_rows(), 1):
+        row = [displayed(cell.value, cell.number_format) for cell in cells]
+        if beside.shown:
+            row = [beside.shown.get((number, place), cell) for place, cell in enumerate(row, 1)]
+        if wide := regions.fill(number, row):
+            merged[number - 1] = wide
+        size.add(len(row) + len(regions.open), sum(map(len, row)))
+        rows.append(row)
+    notes: dict[int, dict[int, str]] = defaultdict(dict)
+    for number, column, note in beside.notes:
+        size.add(1, len(note))
+        notes[number - 1][column - 1] = note
+    lines = table_lines(rows, Marks(merged=merged, notes=notes))
+    return lines + [f"Note: {note}" for number, _, note in beside.notes if number > len(rows)]
+
+
+class _Regions:
+    """Writes the value of each merged region into its rows, in the region's first column."""
+
+    def __init__(self, regions: Sequence[tuple[int, int, int, int]]) -> None:
+        self._begun: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for top, bottom, left, right in regions:
+            self._begun[top].append((bottom, left, right))
+        self.open: dict[int, tuple[int, str]] = {}  # by column from 0: last row, value
+
+    def fill(self, number: int, row: list[str]) -> list[tuple[int, int]]:
+        """Fill a row in place unless it is empty; gives the regions that begin in it and are wide:
+        first and last column."""
+        self.open = {column: found for column, found in self.open.items() if found[0] >= number}
+        for column, (_, value) in self.open.items() if any(row) else ():
+            row += [""] * (column + 1 - len(row))
+            row[column] = row[column] or value
+        wide = []
+        for bottom, left, right in self._begun.get(number, ()):
+            value = row[left - 1] if left <= len(row) else ""
+            if value and bottom > number:
+                self.open[left - 1] = (bottom, value)
+            if value and right > left:
+                wide.append((left - 1, right - 1))
+        return wide
+
+
+# --- what stands beside the values ---------------------------------------------------------------
+
+
+class _Parts:
+    """The parts of a workbook's file."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._paths: dict[str, str] = {}  # by the name of the sheet
+        self._raised: dict[str, str] = {}  # shared texts that have raised signs, by number
+        self._computes = True  # the program that wrote the file computes formulas
+        self._read: dict[str, _Beside] = {}  # by path: many sheets may be one part
+        for book in self._related("", "/officeDocument").values():
+            self._read_book(book)
+
+    def _read_book(self, path: str) -> None:
+        sheets = self._related(path, "/worksheet")
+        for element in self._elements(path, "sheet", "calcPr"):
+            if element.get("fullCalcOnLoad") in ("1", "true"):
+                self._computes = False
+            for name, value in element.items():
+                if name.endswith("}id") and value in sheets:
+                    self._paths[element.get("name")] = sheets[value]
+        for part in self._related(path, "/sharedStrings").values():
+            if b"superscript" in self._archive.read(part):
+                texts = enumerate(map(_text, self._elements(part, "si")))
+                self._raised = {str(number): text for number, text in texts if "^" in text}
+
+    def beside(self, name: str) -> _Beside:
+        """What a sheet says beside its values."""
+        path = self._paths.get(name)
+        if path is None:
+            return _Beside()
+        if path not in self._read:
+            self._read[path] = self._read_sheet(path)
+        return self._read[path]
+
+    def _read_sheet(self, path: str) -> _Beside:
+        from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
+
+        regions = list[tuple[int, int, int, int]]()
+        shown = dict[tuple[int, int], str]()
+        special = self._raised or _SPECIAL.search(self._archive.read(path))
+        for element in self._elements(path, "c", "mergeCell") if special else ():
+            if element.tag.endswith("}c"):
+                if element.get("r") and (text := self._shown(element)):
+                    shown[coordinate_to_tuple(element.get("r"))] = text
+            elif len(regions) < _MOST_REGIONS:
+                left, top, right, bottom = range_boundaries(element.get("ref"))
+                regions.append((top, bottom, left, right))
+        notes = [
+            (*coordinate_to_tuple(comment.get("ref")), _note(comment))
+            for part in self._related(path, "/comments").values()
+            for comment in self._elements(part, "comment")
+        ]
+        return _Beside(regions=tuple(regions), shown=shown, notes=tuple(notes))
+
+    def _shown(self, cell: "etree._Element") -> str:
+        """What is shown in place of a cell's stored value, or nothing.
+
+        An empty text is a value of a formula; a zero is none where the program that wrote the file
+        computes nothing.
+        """
+        stored = cell.findtext("{*}v") or ""
+        if cell.get("t") == "s":
+            return self._raised.get(stored, "")
+        if (inline := cell.find("{*}is")) is not None:
+            return text if "^" in (text := _text(inline)) else ""
+        if cell.find("{*}f") is None or (stored and (self._computes or stored != "0")):
+            return ""
+        text_result = cell.get("t") == "str" and cell.find("{*}v") is not None
+        return "" if text_result else NO_VALUE
+
+    def _related(self, path: str, kind: str) -> dict[str, str]:
+        """The parts of a kind that a part refers to, by the id of the relation."""
+        from openpyxl.packaging.relationship import get_dependents, get_rels_path
+
+        known = set(self._archive.namelist())
+        relations = get_rels_path(path)
+        if relations not in known:
+            return {}
+        return {
+            relation.id: relation.target
+            for relation in get_dependents(self._archive, relations)
+            if relation.Type.endswith(kind) and relation.target in known
+        }
+
+    def _elements(self, path: str, *names: str) -> "Iterator[etree._Element]":
+        """The elements of these names in a part; each is gone when the next one is read."""
+        from lxml import etree
+
+        tags = [f"{{*}}{name}" for name in names]
+        with self._archive.open(path) as part:
+            for _, element in etree.iterparse(part, tag=tags, resolve_entities=False, huge_tree=True):
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+
+
+def _text(element: "etree._Element") -> str:
+    """The text of a cell; raised signs are written `^2`."""
+    pieces, raised = list[str](), False
+    for part in element.iterchildren("{*}t", "{*}r"):  # and not how it is pronounced
+        text = part.text or "" if part.tag.endswith("}t") else part.findtext("{*}t") or ""
+        style = part.find("{*}rPr/{*}vertAlign")
+        above = style is not None and style.get("val") == "superscript"
+        pieces.append(f"^{text}" if above and not raised and text.strip() else text)
+        raised = above
+    return "".join(pieces)
+
+
+def _note(comment: "etree._Element") -> str:
+    """The words of a note; of a thread of them, without the lines for older programs."""
+    text = "".join(part.text or "" for part in comment.iter("{*}t"))
+    if text.startswith(_THREADED):
+        text = text.partition("Comment:")[2]
+    return one_line(clean(text))
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+# The digits of a number format, and all that is neither digits nor shown: colours, widths, quotation marks.
+_DIGITS = regex(r"[#0?][#0?.,]*")
+_MARKUP = regex(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
+_GENERAL_DIGITS = 11
+
+
+def displayed(value: object, number_format: str) -> str:
+    """A cell's value with the decimals, separators, signs and units of its format (`1,308,463`, `-12.5%`, `007`).
+
+    Dates and times are ISO, and durations as their format has them (`27:05`); formats of another
+    kind (thousands, fractions, exponents) show the plain value.
+    """
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return _figure(value, _MARKUP.sub(r"\1", number_format.split(";", maxsplit=1)[0]))
+    if isinstance(value, datetime.datetime):
+        from openpyxl.styles.numbers import is_datetime
+
+        if is_datetime(number_format) == "time":
+            return value.time().isoformat("seconds")
+        return value.isoformat(" ", "seconds") if value.time() != datetime.time() else value.date().isoformat()
+    if isinstance(value, datetime.timedelta):
+        return _duration(value, number_format.lower())
+    return "" if value is None else str(value)
+
+
+def _duration(value: datetime.timedelta, number_format: str) -> str:
+    """Hours, minutes and seconds as a format such as `[h]:mm` has them; the first unit runs on."""
+    seconds = round(abs(value.total_seconds()))
+    sign = "-" if value.total_seconds() < 0 else ""
+    minutes = seconds // 60
+    after = f":{seconds % 60:02}" if "s" in number_format else ""
+    if "[s" in number_format:
+        return f"{sign}{seconds}"
+    if "[m" in number_format:
+        return f"{sign}{minutes:02}{after}"
+    return f"{sign}{minutes // 60}:{minutes % 60:02}{after}"
+
+
+def _figure(value: int | float, section: str) -> str:
+    patterns = _DIGITS.findall(section)
+    if len(patterns) != 1 or patterns[0].endswith(","):
+        return str(int(value)) if float(value).is_integer() else f"{value:.{_GENERAL_DIGITS}g}"
+    whole, point, fraction = patterns[0].partition(".")
+    magnitude = Decimal(str(abs(value))).scaleb(2 if "%" in section else 0)
+    rounded = magnitude.quantize(Decimal(1).scaleb(-len(fraction)), rounding=ROUND_HALF_UP)
+    digits = f"{rounded:,f}" if "," in whole else f"{rounded:f}"
+    shown = section.replace(patterns[0], digits.zfill(whole.count("0") + len(point + fraction))).strip()
+    return f"-{shown}" if value < 0 and rounded else shown

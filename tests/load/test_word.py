@@ -1,0 +1,102 @@
+"""Word and PowerPoint files: raised, moved and hidden text, and what stands in boxes."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pptx
+import pytest
+
+from tasks.load.sources import read_sources
+from tests.hostile.made import docx, packed
+
+STYLES = (
+    "<w:style w:type='character' w:styleId='High'><w:rPr><w:vertAlign w:val='superscript'/></w:rPr></w:style>"
+    "<w:style w:type='character' w:styleId='Higher'><w:basedOn w:val='High'/></w:style>"
+    "<w:style w:type='paragraph' w:styleId='Secret'><w:rPr><w:vanish/></w:rPr></w:style>"
+)
+
+
+def run(text: str, look: str = "") -> str:
+    return f"<w:r><w:rPr>{look}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def high(text: str) -> str:
+    return run(text, "<w:vertAlign w:val='superscript'/>")
+
+
+def last_line(body: str, tmp_path: Path) -> str:
+    made = docx(f"<w:p>{run('It begins here.')}</w:p>{body}".encode())
+    path = tmp_path / "a.docx"
+    styles = (b"</w:styles>", f"{STYLES}</w:styles>".encode())
+    path.write_bytes(packed(made, {"word/styles.xml": styles}))
+    loaded = read_sources([path])
+    assert not loaded.skipped
+    return loaded.parts[0].text.rpartition("\n\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        (run("The pond holds 10") + high("6") + run(" litres."), "The pond holds 10^6 litres."),
+        (run("3.2×10") + high("-") + high("12") + run(" m"), "3.2×10^-12 m"),
+        (run("It was sold in 1931") + high("2") + run("."), "It was sold in 1931^2."),
+        (run("the keeper") + high("2") + run(" said"), "the keeper^2 said"),
+        (run("H") + run("2", "<w:vertAlign w:val='subscript'/>") + run("O"), "H2O"),
+        (run("The 21") + high("st") + run(" pier"), "The 21st pier"),
+        (run("x") + high("n") + run(" grows"), "x^n grows"),
+        (run("Ca") + high("2+") + run(" and Na") + high("+"), "Ca^2+ and Na+"),
+        (run("Kestrel") + high("®") + run(" ferries"), "Kestrel® ferries"),
+        (run("10") + run("6", "<w:rStyle w:val='Higher'/>") + run(" litres"), "10^6 litres"),
+        (run("10") + run("6", "<w:rStyle w:val='High'/><w:vertAlign w:val='baseline'/>"), "106"),
+        (run("seen ") + run("unseen", "<w:vanish/>") + run("text"), "seen text"),
+        (run("seen ") + run("too", "<w:vanish w:val='0'/>"), "seen too"),
+        ("<w:pPr><w:pStyle w:val='Secret'/></w:pPr>" + run("unseen"), "It begins here."),
+        ("<w:moveFrom w:id='1'>" + run("Old place.") + "</w:moveFrom>" + run("Rest."), "Rest."),
+        (run("Rest. ") + "<w:moveTo w:id='1'>" + run("New place.") + "</w:moveTo>", "Rest. New place."),
+        ("<w:fldSimple w:instr='SEQ'>" + run("7") + "</w:fldSimple>" + run(" piers"), "7 piers"),
+        ("<w:dir w:val='rtl'>" + run("גשר") + "</w:dir>" + run(" bridge"), "גשר bridge"),
+        ("<w:r><w:ruby><w:rt>" + run("はし") + "</w:rt><w:rubyBase>" + run("橋") + "</w:rubyBase></w:ruby></w:r>",
+         "橋(はし)"),
+    ],
+)  # fmt: skip
+def test_a_paragraph_is_read_as_it_looks(runs: str, text: str, tmp_path: Path) -> None:
+    assert last_line(f"<w:p>{runs}</w:p>", tmp_path) == text
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "<mc:AlternateContent xmlns:mc='{m}'><mc:Choice>{}</mc:Choice></mc:AlternateContent>"]
+)
+def test_a_box_that_is_drawn_once_is_read(around: str, tmp_path: Path) -> None:
+    words = run("In a box.")
+    box = f"<w:drawing><x:txbx xmlns:x='y'><w:txbxContent><w:p>{words}</w:p></w:txbxContent></x:txbx></w:drawing>"
+    compatible = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    drawn = around.format(box, m=compatible)
+    assert last_line(f"<w:p><w:r>{drawn}</w:r></w:p>", tmp_path) == "In a box."
+
+
+def test_raised_digits_of_a_slide_stay_raised(tmp_path: Path) -> None:
+    slides = pptx.Presentation()
+    slide = slides.slides.add_slide(slides.slide_layouts[1])
+    slide.shapes.title.text = "Ponds"
+    paragraph = slide.placeholders[1].text_frame.paragraphs[0]
+    for text, baseline in (("10", None), ("6", "30000"), (" litres of H", None), ("2", "-25000"), ("O", None)):
+        added = paragraph.add_run()
+        added.text = text
+        if baseline:
+            added.font._element.set("baseline", baseline)
+    slides.save(str(tmp_path / "a.pptx"))
+    (part,) = read_sources([tmp_path]).parts
+    assert part.text == "# Ponds\n10^6 litres of H2O"
+
+
+@pytest.mark.parametrize("ending", [".docx", ".pptx", ".xlsx"])
+def test_an_encrypted_part_is_told(ending: str, tmp_path: Path) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("word/document.xml", "<x/>")
+    marked = bytearray(made.getvalue())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        marked[marked.index(header) + flags] |= 1
+    (tmp_path / f"a{ending}").write_bytes(marked)
+    assert read_sources([tmp_path]).skipped[0].reason == "encrypted (a password is needed)"
