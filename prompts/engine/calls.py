@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +18,8 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 Schema = dict[str, object]
 Finish = Literal["stop", "length", "withheld"]
+CUT = "…"  # the last line of an answer that was cut
+REPEATED = 3  # times that a line is said before the answer counts as going round
 MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token. The first bytes (UTF-16)
 # of all characters but ideographs, kana and hangul: to count those is to leave out these, at a fiftieth of a regular
@@ -65,7 +68,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `variant` tells apart calls that shall differ though they say the same (sampling)."""
+    """One request. `variant` tells apart calls that shall differ though they say the same (sampling).
+
+    `by_line`: each line of the answer stands for itself, so that what comes before a cut is kept.
+    """
 
     step: str
     messages: tuple[Message, ...]
@@ -74,6 +80,7 @@ class Call:
     temperature: float | None = 0.0
     variant: int | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+    by_line: bool = False
 
     def key(self, address: str, model: str) -> str:
         """The cache key: all that the answer depends on."""
@@ -129,6 +136,10 @@ class Transport(Protocol):
         """How the server is held to a schema: "json_schema", "json_object" or "text" (only asked to)."""
         ...
 
+    def room(self, call: Call) -> int:
+        """The tokens that the answer to a call may have: fewer than it asks for where the server allows no more."""
+        ...
+
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         """The reply; raises Failure (prompts.engine.failures). `show` gets pieces of the answer as they come."""
         ...
@@ -173,6 +184,18 @@ def first_tokens(text: str, most: int) -> str:
     while rough_tokens(words) > max(most, 1):
         words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
     return words if len(words) == len(text) else f"{words}…"
+
+
+def goes_round(text: str) -> bool:
+    """Whether an answer says one line again and again, as small models do until they are cut."""
+    lines = Counter(line for line in map(str.strip, text.split("\n")) if line)
+    return any(times >= REPEATED for times in lines.values())
+
+
+def whole_lines(text: str) -> str:
+    """A cut answer without the line within which it was cut; CUT stands for that one."""
+    whole, _, _ = text.rpartition("\n")
+    return f"{whole}\n{CUT}"
 
 
 def without_thinking(text: str) -> str:

@@ -45,6 +45,7 @@ _NO_MODEL = regex(
 _BAD_KEY = regex(r"invalid[_ ]api[_ ]key|incorrect api key|invalid x-api-key|unauthorized|authentication", re.I)
 _WITHHELD = regex(r"content[_ ](?:filter|management|policy)|safety system|responsible ai", re.I)
 _NO_MEMORY = regex(r"requires more system memory|out of memory|cuda error|unable to load model", re.I)
+_LONGEST_ANSWER = regex(r"max[_ ](?:completion_|output_|new_)?tokens|completion tokens", re.I)
 _SHOWN = 300
 
 
@@ -152,6 +153,10 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
         (
             status in {301, 302, 303, 307, 308, 404, 405}, ModelMisconfigured,
             f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly it ends in `/v1`.",
+        ),
+        (
+            setting == "TRELLIS_LM" and status in {400, 422} and bool(_LONGEST_ANSWER.search(words)), ModelRefused,
+            "Lower TRELLIS_MAX_TOKENS to what the server allows.",
         ),
         (status in {400, 403} and bool(_WITHHELD.search(words)), AnswerWithheld, "Use another model for this text."),
         (
