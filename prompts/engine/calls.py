@@ -31,11 +31,24 @@ _KINDS = bytes(
     for byte in range(256)
 )
 
-_THOUGHT = "think|thinking|thought|reasoning|reflection|seed:think"
-_THINKING = regex(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)
-_THOUGHT_END = regex(rf"</(?:{_THOUGHT})>")
-_LONGEST_TAG = 16
-_FINAL_CHANNEL = "<|channel|>final<|message|>"
+_THOUGHT_TAGS = "think thinking thought reasoning reflection seed:think"
+# How model families mark what they think, and the answer after it: an opening and a closing mark each.
+_THOUGHTS = (
+    *((f"<{tag}>", f"</{tag}>") for tag in _THOUGHT_TAGS.split()),
+    ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"), ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+)  # fmt: skip
+_ANSWERS = (
+    ("<|begin_of_solution|>", "<|end_of_solution|>"), ("<|begin_of_box|>", "<|end_of_box|>"),
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<answer>", "</answer>"), ("<response>", "</response>"),
+)  # fmt: skip
+_THINKING = regex(
+    r"\s*(?:" + "|".join(f"{re.escape(begin)}.*?(?:{re.escape(end)}|\\Z)" for begin, end in _THOUGHTS) + ")",
+    re.S | re.I,
+)
+_THOUGHT_END = regex("|".join(re.escape(end) for _, end in _THOUGHTS), re.I)
+_CHANNEL, _FINAL_CHANNEL = "<|channel|>", "<|channel|>final<|message|>"
+_OPENINGS = (*(begin.lower() for begin, _ in (*_THOUGHTS, *_ANSWERS)), _CHANNEL)
 
 
 def memo(function: Callable[P, T]) -> Callable[P, T]:
@@ -199,24 +212,44 @@ def whole_lines(text: str) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """The answer alone. Thinking that was never closed leaves nothing; a closing tag alone ends the thinking."""
+    """The answer alone. Thinking that was never closed leaves nothing; a closing mark alone ends the thinking."""
     if _FINAL_CHANNEL in text:
         return text.rpartition(_FINAL_CHANNEL)[2].removesuffix("<|return|>").strip()
     text = _after_leading_thinking(text)
     closed = list(_THOUGHT_END.finditer(text))
-    return text[closed[-1].end() :].strip() if closed else text.strip()
+    return _inside(text[closed[-1].end() :] if closed else text).strip()
 
 
 def visible_so_far(text: str) -> str:
-    """What of an unfinished answer may be shown: nothing while it thinks, or while a tag may be beginning.
+    """What of an unfinished answer may be shown: nothing while it thinks, or while a mark may be beginning.
 
-    Thinking that has only a closing tag cannot be known before it ends; the whole reply, which is read, is free of it.
+    Thinking that has only a closing mark cannot be known before it ends; the whole reply, which is read, is free of it.
     """
     begun = _after_leading_thinking(text).lstrip()
-    return "" if begun.startswith("<") and ">" not in begun and len(begun) < _LONGEST_TAG else begun
+    if begun.startswith(_CHANNEL):
+        return begun.partition(_FINAL_CHANNEL)[2]
+    if any(len(begun) < len(mark) and mark.startswith(begun.lower()) for mark in _OPENINGS):
+        return ""
+    return _inside(begun).lstrip()
 
 
 def _after_leading_thinking(text: str) -> str:
     while opened := _THINKING.match(text):
         text = text[opened.end() :]
     return text
+
+
+def _inside(text: str) -> str:
+    """What stands between the marks of the answer, up to where the closing one may begin; without marks all."""
+    answer = text.lstrip()
+    for begin, end in _ANSWERS:
+        if answer[: len(begin)].lower() == begin.lower():
+            inside = answer[len(begin) :]
+            places = (inside.lower().find(end.lower()), *_begun(inside, end))
+            return inside[: min((place for place in places if place >= 0), default=len(inside))]
+    return text
+
+
+def _begun(text: str, mark: str) -> list[int]:
+    """Where the mark begins that the text breaks off in, if it does."""
+    return [len(text) - size for size in range(1, len(mark)) if text.endswith(mark[:size])]

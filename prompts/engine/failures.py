@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from prompts.engine.errors import (
     AnswerWithheld,
     BadKey,
+    BatchTooLarge,
     ContextOverflow,
     EngineError,
     ModelMisconfigured,
@@ -45,6 +46,12 @@ _NO_MODEL = regex(
 _BAD_KEY = regex(r"invalid[_ ]api[_ ]key|incorrect api key|invalid x-api-key|unauthorized|authentication", re.I)
 _WITHHELD = regex(r"content[_ ](?:filter|management|policy)|safety system|responsible ai", re.I)
 _NO_MEMORY = regex(r"requires more system memory|out of memory|cuda error|unable to load model", re.I)
+_BATCH = regex(
+    r"batch|too many (?:input|text|item|document|string)s?"
+    r"|(?:number|amount|count) of (?:input|text|item|document|string)s?|array (?:is )?too (?:long|large)"
+    r"|(?:at most|maximum of|max(?:imum)?|limit of) \d+ (?:input|text|item|document|string|request|element)s?",
+    re.I,
+)
 _LONGEST_ANSWER = regex(r"max[_ ](?:completion_|output_|new_)?tokens|completion tokens", re.I)
 _SHOWN = 300
 
@@ -137,8 +144,13 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
     rules: tuple[tuple[bool, type[EngineError], str], ...] = (
         (status == 402 or bool(_QUOTA.search(words)), QuotaExhausted, f"Add credit, or use another model ({setting})."),
         (
+            setting == "TRELLIS_EMBEDDING" and status in {400, 413, 422, 500} and bool(_BATCH.search(words)),
+            BatchTooLarge, "The server does not take even one text: see its words.",
+        ),
+        (
             status in {400, 413, 422, 500} and bool(_OVERFLOW.search(words)), ContextOverflow,
-            "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), or a lower TRELLIS_MAX_TOKENS.",
+            "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), "
+            + ("or a lower TRELLIS_MAX_TOKENS." if setting == "TRELLIS_LM" else "or a model that reads more."),
         ),
         (
             status in {401, 403} or (status == 400 and bool(_BAD_KEY.search(words))), BadKey,

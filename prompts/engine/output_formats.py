@@ -331,8 +331,8 @@ class RecordsFormat(JsonFormat):
             except NotAsAsked as problem:
                 problems.append(f"line {number}{problem}")
                 broken += self._is_meant(text)
-        for problem in problems:
-            unread(problem)
+        for left_out in problems:
+            unread(left_out)
         whole = sum(map(len, records.values()))
         if not whole and (broken or not ended):
             raise NotAsAsked(next(iter(problems), f"it holds no record and no line {END}."))

@@ -44,7 +44,7 @@ class Habits:
     `left_out` holds "temperature", "max_tokens" (it is called max_completion_tokens there) and
     "stream_options". `streams`: True where it answers only so, False where it never does.
     `user_only`: instructions are a part of the user's turn. `most_tokens` is the longest answer
-    that it allows, `context` what it reads and writes together.
+    that it allows, `context` what it reads and writes together, `most_texts` what it embeds at once.
     """
 
     structured: str = ""
@@ -53,6 +53,7 @@ class Habits:
     user_only: bool = False
     most_tokens: int | None = None
     context: int | None = None
+    most_texts: int | None = None
 
     def room(self, call: Call) -> int:
         """The tokens that the answer to a call may have: as many as it asks for, or fewer."""
@@ -61,6 +62,10 @@ class Habits:
             left = self.context - call.most_tokens()
             room = min(room, left) if left >= _LEAST_ANSWER else room
         return room
+
+    def take_fewer_texts(self, words: str, sent: int) -> None:
+        """So many texts were too many: as many as the words say, or half of them."""
+        self.most_texts = min(largest_below(sent, words) or sent // 2, self.most_texts or sent)
 
     def learn(self, words: str, sent: "Sent") -> bool:
         """Whether the words refuse what can be sent otherwise; from now on it is."""
@@ -89,11 +94,10 @@ class Habits:
         """The largest number in the words that is less than what was asked for is the limit."""
         if _OTHER_NAME.search(words) and self._without("max_tokens", sent):
             return True
-        told = [int(number.replace(",", "")) for number in _NUMBER.findall(words)]
-        fewer = [number for number in told if 1 < number < sent.max_tokens]
-        if not fewer:
+        fewer = largest_below(sent.max_tokens, words)
+        if fewer is None:
             return False
-        self.most_tokens = min(max(fewer), self.most_tokens or max(fewer))
+        self.most_tokens = min(fewer, self.most_tokens or fewer)
         return True
 
     def _context(self, words: str, sent: "Sent") -> bool:
@@ -118,6 +122,12 @@ class Habits:
             return False
         self.streams = "stream" not in sent.has
         return True
+
+
+def largest_below(number: int, words: str) -> int | None:
+    """The largest number in the words below this one: of what was too much, what is allowed."""
+    told = [int(figure.replace(",", "")) for figure in _NUMBER.findall(words)]
+    return max((figure for figure in told if 1 < figure < number), default=None)
 
 
 @dataclass(frozen=True)
