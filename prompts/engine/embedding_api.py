@@ -37,7 +37,8 @@ class _EmbeddingResponse(BaseModel):
 class ApiEmbedder(Embedder):
     """A served embedding model. Its name holds the host, for two servers may call two models the same.
 
-    The vectors of one request are in the cache before the next request is sent.
+    The vectors of one request are in the cache before the next request is sent; those of the requests into which one
+    that was too large is split are so together.
     """
 
     max_tokens = 512  # what most served models read; their servers refuse or cut more

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-
-from bs4 import BeautifulSoup
+from html.parser import HTMLParser
 
 # The keys under which servers put their words, in the order in which they are read.
 _SAYING = (
@@ -18,8 +17,7 @@ def words_of(body: str) -> str:
     """The words of an error body, on one line; the body itself where it has no form that we know."""
     data = _parsed(body)
     if data is None:
-        page = body.lstrip()[:1] == "<"
-        words = BeautifulSoup(body, "html.parser").get_text(" ") if page else body
+        words = _text_of_page(body) if body.lstrip()[:1] == "<" else body
     else:
         words = "; ".join(dict.fromkeys(_said(data))) or body
     return " ".join(words.split())
@@ -33,6 +31,32 @@ def as_openai_error(body: str) -> str:
     told = inner if isinstance(inner, dict) else outer
     codes = {key: told[key] for key in _CODES if isinstance(told.get(key), str)}
     return json.dumps({"error": {**codes, "message": words_of(body)}})
+
+
+class _Page(HTMLParser):
+    """Gathers the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._unseen = False
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._unseen = tag in {"script", "style"}
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.texts.append(data)
+
+
+def _text_of_page(body: str) -> str:
+    page = _Page()
+    page.feed(body)
+    page.close()
+    return " ".join(page.texts)
 
 
 def _parsed(body: str) -> object | None:

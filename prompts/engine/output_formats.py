@@ -415,7 +415,7 @@ def _record(model: type[BaseModel], values: list[str]) -> BaseModel:
 def _without_unread(model: type[BaseModel], record: Mapping[str, object], problem: ValidationError) -> BaseModel:
     """The record with the 7 of "7/10", and without what a field that may be missing holds in its place."""
     wrong = {str(error["loc"][0]) for error in problem.errors(include_url=False)}
-    scored = {name: number_of(str(record[name])) for name in wrong}
+    scored = {name: number_of(str(record[name])) for name in wrong & record.keys()}
     for values in ({**record, **scored}, {name: record[name] for name in record if name not in wrong}):
         try:
             return model(**values)
