@@ -70,7 +70,7 @@ def number_of(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _Braced:
     """What stands in braces: its value, or what keeps it from being read; and its length."""
 
     value: "dict[str, Any] | NotAsAsked"
@@ -88,7 +88,7 @@ def _unquoted(answer: str) -> str:
     return answer
 
 
-def _pieces(answer: str) -> Iterator[_Piece]:
+def _pieces(answer: str) -> Iterator[_Braced]:
     # Control characters inside a string are a model quoting its source as it stands.
     decoder, at = json.JSONDecoder(strict=False), 0
     answer = _ESCAPE.sub(lambda escape: escape[1] or "\\\\", answer)
@@ -112,7 +112,7 @@ def _pieces(answer: str) -> Iterator[_Piece]:
             raise NotAsAsked("the JSON is nested too deeply.") from error
         except ValueError as error:  # a figure of thousands of digits
             raise NotAsAsked(f"the JSON cannot be read: {str(error)[:80]}.") from error
-        yield _Piece(value, at - begin)
+        yield _Braced(value, at - begin)
 
 
 def _ends(answer: str, quotes: bool) -> dict[int, int]:
