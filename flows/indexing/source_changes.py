@@ -127,7 +127,7 @@ def _unread(runtime: Runtime) -> Iterator[Skipped]:
     for asked, model, spent in runtime.models.meter.rows():
         if lines := spent.unread_lines:
             number = f"{lines} {'line' if lines == 1 else 'lines'}"
-            reason = f"{number} of what it answered were no records and were left out"
+            reason = f"left out {number} of its answers that hold no record"
             yield Skipped(path=f"{asked} ({model})", reason=reason)
 
 

@@ -25,7 +25,7 @@ from prompts.text.regex import regex
 
 LONGEST_WAIT = 60.0  # seconds
 _FIRST_WAIT = 0.5
-_MOST_ADAPTED = 6  # more than there is to leave out of a request
+_MOST_ADAPTED = 9  # more than there is to send otherwise in a request
 _RETRYABLE = {408, 409, 425, 429}
 _OVERFLOW = regex(
     r"context[_ ](?:length|window|size)|maximum model length|max_model_len|prompt (?:is )?too long|input is too long"

@@ -331,15 +331,26 @@ class RecordsFormat(JsonFormat):
             except NotAsAsked as problem:
                 problems.append(f"line {number}{problem}")
                 broken += self._is_meant(text)
-        for left_out in problems:
-            unread(left_out)
         whole = sum(map(len, records.values()))
+        if not whole and (said_otherwise := self._from_json(signature, answer)):
+            return said_otherwise
         if not whole and (broken or not ended):
             raise NotAsAsked(next(iter(problems), f"it holds no record and no line {END}."))
+        for left_out in problems:
+            unread(left_out)
         outputs: dict[str, object] = {field: model(**records)}
         if broken > whole:
             raise Doubtful(f"{broken} of its lines are no records; {problems[0]}", outputs)
         return outputs
+
+    def _from_json(self, signature: "type[dspy.Signature]", answer: str) -> dict[str, object] | None:
+        """The outputs of an answer that gives the records as JSON; None where it gives none."""
+        try:
+            outputs = dict(read_object(answer, _answer_model(signature)))
+        except NotAsAsked:
+            return None
+        (whole,) = outputs.values()
+        return outputs if any(getattr(whole, name) for name in self.lists.values()) else None
 
     def _record(self, text: str, models: Mapping[str, type[BaseModel]], ended: bool) -> tuple[str, BaseModel]:
         """The record in a line, and its list; NotAsAsked with what is wrong."""

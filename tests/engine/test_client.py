@@ -365,4 +365,4 @@ async def test_a_server_that_never_stops_refusing_is_given_up() -> None:
     bench = Bench(lambda _: asyncio.sleep(0, unknown_setting()))
     (error,) = await bench.ask()
     assert type(error) is ModelRefused
-    assert len(bench.transport.calls) == 7
+    assert len(bench.transport.calls) == 10

@@ -181,6 +181,24 @@ def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
 LINES = "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe lives there.\t7\thome; city\nEND"
 
 
+AS_JSON = {
+    "entities": [
+        {"name": "Ada", "kind": "person", "description": "She."},
+        {"name": "Velin", "kind": "place"},
+    ],
+    "relations": [
+        {
+            "source": "Ada",
+            "target": "Velin",
+            "predicate": "lives in",
+            "description": "She lives there.",
+            "strength": "7/10",
+            "keys": ["home", "city"],
+        }
+    ],
+}
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -208,6 +226,8 @@ LINES = "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe liv
         LINES.replace("\t7\t", "\t7/10\t"),
         LINES.replace("\t7\t", "\t7 out of 10\t"),
         LINES.replace("\nE\tVelin\tplace", "\nE\tVelin\tplace" * 2),
+        json.dumps({"found": AS_JSON}),
+        f"```json\n{json.dumps(AS_JSON, indent=1)}\n```",
     ],
 )
 def test_records_are_read(answer: str) -> None:

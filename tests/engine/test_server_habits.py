@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from prompts.engine.calls import Message
 from prompts.engine.client import Client
 from prompts.engine.error_words import words_of
 from prompts.engine.errors import AnswerTruncated, ContextOverflow, EngineError, ModelRefused
@@ -59,12 +58,14 @@ class Picky:
 
     refuses: Callable[[dict[str, Any]], tuple[int, object] | None]
     finish: str = "stop"
+    together: int = 1  # requests that must have come before one is answered
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.bodies.append(body)
-        await asyncio.sleep(0)
+        while len(self.bodies) < self.together:
+            await asyncio.sleep(0.01)
         refused = self.refuses(body)
         if refused is not None:
             status, told = refused
@@ -187,9 +188,9 @@ async def test_instructions_become_a_part_of_the_first_turn() -> None:
 
 async def test_calls_at_one_time_all_learn_from_one_refusal() -> None:
     server = refusing(pydantic("max_tokens", "Extra inputs are not permitted"), more_than(0))
-    turns = [Message("user", f"{number}") for number in range(5)]
+    server.together = 5
     async with server.client() as client:
-        calls = [CALL.repaired("x", turn.content) for turn in turns]
+        calls = [CALL.repaired("x", str(number)) for number in range(5)]
         said = await asyncio.gather(*(client.ask(call, str, 0, Sheet()) for call in calls))
     assert said == [SAID] * 5
     assert len(server.bodies) == 10
