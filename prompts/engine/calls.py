@@ -36,7 +36,8 @@ _THOUGHT_TAGS = "think thinking thought reasoning reflection seed:think"
 _THOUGHTS = (
     *((f"<{tag}>", f"</{tag}>") for tag in _THOUGHT_TAGS.split()),
     ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"), ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|thought_start|>", "<|thought_end|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
 )  # fmt: skip
 _ANSWERS = (
     ("<|begin_of_solution|>", "<|end_of_solution|>"), ("<|begin_of_box|>", "<|end_of_box|>"),

@@ -30,7 +30,9 @@ _RETRYABLE = {408, 409, 425, 429}
 _OVERFLOW = regex(
     r"context[_ ](?:length|window|size)|maximum model length|max_model_len|prompt (?:is )?too long|input is too long"
     r"|too many (?:input )?tokens|exceed(?:s|ed)? (?:the )?(?:max|maximum|available) context|reduce the length|num_ctx"
-    r"|longer than the (?:maximum|context)",
+    r"|longer than the (?:maximum|context)|(?:less|fewer) than \d+ tokens|range of input length"
+    r"|(?:input|prompt|total)[ _](?:tokens?|length|size)\b.{0,40}(?:exceeds?|greater|longer|larger)"
+    r"|input (?:is |was )?too (?:long|large)",
     re.I,
 )
 _QUOTA = regex(
@@ -47,7 +49,7 @@ _BAD_KEY = regex(r"invalid[_ ]api[_ ]key|incorrect api key|invalid x-api-key|una
 _WITHHELD = regex(r"content[_ ](?:filter|management|policy)|safety system|responsible ai", re.I)
 _NO_MEMORY = regex(r"requires more system memory|out of memory|cuda error|unable to load model", re.I)
 _BATCH = regex(
-    r"batch|too many (?:input|text|item|document|string)s?"
+    r"batch|tokens? per request|too many (?:input|text|item|document|string)s?"
     r"|(?:number|amount|count) of (?:input|text|item|document|string)s?|array (?:is )?too (?:long|large)"
     r"|(?:at most|maximum of|max(?:imum)?|limit of) \d+ (?:input|text|item|document|string|request|element)s?",
     re.I,
@@ -144,7 +146,8 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
     rules: tuple[tuple[bool, type[EngineError], str], ...] = (
         (status == 402 or bool(_QUOTA.search(words)), QuotaExhausted, f"Add credit, or use another model ({setting})."),
         (
-            setting == "TRELLIS_EMBEDDING" and status in {400, 413, 422, 500} and bool(_BATCH.search(words)),
+            setting == "TRELLIS_EMBEDDING"
+            and (status == 413 or (status in {400, 422, 500} and bool(_BATCH.search(words)))),
             BatchTooLarge, "The server does not take even one text: see its words.",
         ),
         (

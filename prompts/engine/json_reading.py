@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import json_repair
 from pydantic import BaseModel, ValidationError
@@ -35,7 +35,10 @@ _COMMENT = regex(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.S)
 _CODE = regex(r"\\u([0-9a-f]{4})")
 _TYPOGRAPHIC = str.maketrans(dict.fromkeys("“”„‟＂", '"') | dict.fromkeys("‘’‚‛", "'"))
 _FULL_WIDTH = ((regex(r"(?<=[\"'])\s*：\s*"), ": "), (regex(r"(?<=[\"'\]}])\s*，\s*(?=[\"'])"), ", "))
-_OF_SO_MANY = regex(r"\s*(\d+(?:\.\d+)?)\s*(?:/|out of|of)\s*\d+\s*")
+# How the last value of an object ends, and what shows that its end stands within a text.
+_ENDS_VALUE = regex(r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.I)
+_GOES_ON = regex(r"[\"'”’]\s*[,:\]}]")
+_OF_SO_MANY = regex(r"\s*(\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*\d+|\([^)]*\))\s*")
 _CHOICE = regex(r"'([^']*)'")
 
 
@@ -48,7 +51,7 @@ def read_object(answer: str, model: type[Model]) -> Model:
     problems = [(0, NotAsAsked("it holds no JSON object."))]
     for piece in _pieces(_unquoted(answer)):
         try:
-            read = _read(model, piece.value)
+            read = _read(model, piece)
         except NotAsAsked as problem:
             problems.append((piece.size, problem))
         else:
@@ -61,7 +64,7 @@ def read_object(answer: str, model: type[Model]) -> Model:
 
 
 def number_of(text: str) -> str:
-    """The 7 of "7/10" and of "7 out of 10"; any other text as it is."""
+    """The 7 of "7/10", "7 out of 10" and "7 (high)"; any other text as it is."""
     scored = _OF_SO_MANY.fullmatch(text)
     return scored[1] if scored else text
 
@@ -71,10 +74,12 @@ def number_of(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Braced:
-    """What stands in braces: its value, or what keeps it from being read; and its length."""
+    """What stands in braces: its value, or what keeps it from being read; its length, and whether
+    it had to be mended."""
 
     value: "dict[str, Any] | NotAsAsked"
     size: int
+    mended: bool = False
 
 
 def _unquoted(answer: str) -> str:
@@ -94,7 +99,7 @@ def _pieces(answer: str) -> Iterator[_Braced]:
     answer = _ESCAPE.sub(lambda escape: escape[1] or "\\\\", answer)
     ends: list[dict[int, int]] = []
     for _ in range(_MOST_TRIED):
-        begin = answer.find("{", at)
+        begin, mended = answer.find("{", at), False
         if begin < 0:
             return
         try:
@@ -103,8 +108,9 @@ def _pieces(answer: str) -> Iterator[_Braced]:
             problem = NotAsAsked(f"the JSON is broken at character {error.pos}: {error.msg}.")
             ends = ends or [_ends(answer, quotes=True), _ends(answer, quotes=False)]
             places = [end for where in ends if (end := where.get(begin)) is not None]
-            mended = ((_mended(answer, begin, end), end) for end in places)
-            value, at = next(((value, end) for value, end in mended if value), (problem, 0))
+            tried = ((_mended(answer, begin, end), end) for end in places)
+            value, at = next(((value, end) for value, end in tried if value), (problem, 0))
+            mended = value is not problem
             if value is problem and not places and _BEGINS_OBJECT.match(answer, begin):
                 at = len(answer)  # it is cut off: what is whole inside of it is no answer
             at = at or max(places, default=begin + 1)
@@ -112,7 +118,7 @@ def _pieces(answer: str) -> Iterator[_Braced]:
             raise NotAsAsked("the JSON is nested too deeply.") from error
         except ValueError as error:  # a figure of thousands of digits
             raise NotAsAsked(f"the JSON cannot be read: {str(error)[:80]}.") from error
-        yield _Braced(value, at - begin)
+        yield _Braced(value, at - begin, mended)
 
 
 def _ends(answer: str, quotes: bool) -> dict[int, int]:
@@ -136,8 +142,10 @@ def _ends(answer: str, quotes: bool) -> dict[int, int]:
 def _mended(answer: str, begin: int, end: int) -> dict[str, Any] | None:
     """The object that json-repair makes of this; None where something would be lost."""
     text, rest = answer[begin:end], answer[end:]
-    if rest.count("}") > rest.count("{"):
+    if rest.count("}") > rest.count("{") or _GOES_ON.search(rest.partition("{")[0]):
         return None  # it ends within a text that holds a brace
+    if not any(_ENDS_VALUE.search(last) for last in (text, _COMMENT.sub(" ", text))):
+        return None  # its last text has no end
     if '"' not in text:
         text = text.translate(_TYPOGRAPHIC)
     for sign, plain in _FULL_WIDTH:
@@ -160,8 +168,9 @@ def _letters(text: str) -> Counter[str]:
 # --- the form -----------------------------------------------------------------------------------
 
 
-def _read(model: type[Model], value: "dict[str, Any] | NotAsAsked") -> Model:
+def _read(model: type[Model], piece: _Braced) -> Model:
     """The value as the model, also where it is the only field's own value, or in one wrapping."""
+    value = piece.value
     if isinstance(value, NotAsAsked):
         raise value
     readings: list[object] = [value]
@@ -173,7 +182,7 @@ def _read(model: type[Model], value: "dict[str, Any] | NotAsAsked") -> Model:
     problems = []
     for reading in readings:
         try:
-            return _validated(model, reading)
+            return _validated(model, reading, "forbid" if piece.mended else None)
         except ValidationError as error:
             problems.append(error)
     first = problems[0].errors(include_url=False)[0]
@@ -188,14 +197,15 @@ def _fields(kind: object) -> set[str]:
     return set()
 
 
-def _validated(model: type[Model], value: object) -> Model:
+def _validated(model: type[Model], value: object, extra: Literal["forbid"] | None) -> Model:
+    """The value as the model. Of a mended one no key may be too many: it may be a part of a text."""
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, extra=extra)
     except ValidationError as error:
         fitted = copy.deepcopy(value)
         if not all(_fitted(fitted, problem) for problem in error.errors(include_url=False)):
             raise
-        return model.model_validate(fitted)
+        return model.model_validate(fitted, extra=extra)
 
 
 def _fitted(value: Any, problem: ErrorDetails) -> bool:

@@ -89,6 +89,8 @@ def serving(refuses: Refuses, change: Callable[[Rows], Rows] = list) -> Iterator
         (413, "batch size 64 > maximum allowed batch size 32", 32, [64, 32]),
         (422, "input: List should have at most 32 items after validation, not 64", 32, [64, 32]),
         (400, "too many inputs", 8, [64, 32, 16, 8]),
+        (413, "<h1>Request Entity Too Large</h1>", 16, [64, 32, 16]),
+        (400, "max 300000 tokens per request", 16, [64, 32, 16]),
         (500, "increase the batch size", 8, [64, 32, 16, 8]),
     ],
 )

@@ -170,6 +170,23 @@ def test_a_text_in_an_object_is_read_as_it_was_meant(written: str, read: dict[st
     assert written_answer.model_dump(include={*ANSWER["written"]}) == {**ANSWER["written"], **read}
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"written": {"answer": """Ada said "no" to it."""}}',
+        '{"written": {"answer": "Ada said: "go", and: "no""}}',
+        '{"written": {"answer": "Ada built it in 19\n\nThat is all }}',
+        '{"written": {"answer": "Ada said \\"x\\" }} and then", "values": ["a"',
+        '{"written": {"answer": "see [1] }} and then", "values": ["a"',
+        "{'written': {'answer': 'see [1] }} and then', 'values': ['a'",
+        "{'written': {'answer': 'a } b', 'values': ['a']}}",
+    ],
+)
+def test_a_text_that_would_lose_a_part_is_not_read(answer: str) -> None:
+    with pytest.raises(NotAsAsked):
+        JSON.read(WRITE, answer)
+
+
 @pytest.mark.parametrize("answer", ["{" * 100_000, '{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000, "{'a': '" * 9_000])
 def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
     began = time.process_time()
@@ -225,6 +242,7 @@ AS_JSON = {
         LINES.replace("\t", "    "),
         LINES.replace("\t7\t", "\t7/10\t"),
         LINES.replace("\t7\t", "\t7 out of 10\t"),
+        LINES.replace("\t7\t", "\t7 (high)\t"),
         LINES.replace("\nE\tVelin\tplace", "\nE\tVelin\tplace" * 2),
         json.dumps({"found": AS_JSON}),
         f"```json\n{json.dumps(AS_JSON, indent=1)}\n```",
