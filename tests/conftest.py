@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from prompts.engine.server_habits import HABITS
 from tests.server.client import Server, serving
 
 if TYPE_CHECKING:
@@ -204,7 +205,8 @@ def server_process() -> Iterator[Server]:
 
 @pytest.fixture
 def model_server(server_process: Server) -> Server:
-    """That server with counters and rules of this test's own."""
+    """That server with counters and rules of this test's own, of which nothing has been learnt."""
+    HABITS.clear()
     server_process.reset()
     server_process.settle(latency_ms=0, dimension=384)
     return server_process

@@ -7,6 +7,7 @@ nobody but a new version has changed it, the run keeps what there is, says so, a
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -15,7 +16,7 @@ from flows.runtime import Runtime, usage_of
 from prompts.tailoring import Tailoring
 from storage.errors import NoGeneration, NothingToIndex
 from storage.provenance import MetaStore
-from storage.records import Chunk, DeadLetter, content_id
+from storage.records import Chunk, DeadLetter, Skipped, content_id
 from storage.run_records import CommunityQuality, IndexReport, KeptPrompts
 from storage.staging import Staging
 from tasks.chunk import chunk
@@ -121,6 +122,15 @@ async def chunk_documents(plan: SyncPlan, staging: Staging, runtime: Runtime) ->
     return staging.documents.chunks(), {document for document, _, _ in before ^ after}
 
 
+def _unread(runtime: Runtime) -> Iterator[Skipped]:
+    """What models wrote in another form than was asked for, told as what was not read."""
+    for asked, model, spent in runtime.models.meter.rows():
+        if lines := spent.unread_lines:
+            number = f"{lines} {'line' if lines == 1 else 'lines'}"
+            reason = f"left out {number} of its answers that hold no record"
+            yield Skipped(path=f"{asked} ({model})", reason=reason)
+
+
 def report_of(
     changes: SourceChanges, runtime: Runtime, started: float, published: int | None, kept_prompts: KeptPrompts | None
 ) -> IndexReport:
@@ -132,7 +142,7 @@ def report_of(
     seconds = time.monotonic() - started
     return IndexReport(
         generation=number, published=published is not None, documents=changes.plan.counts,
-        skipped=changes.loaded.skipped, **{name: counts[name] for name in counted},
+        skipped=(*changes.loaded.skipped, *_unread(runtime)), **{name: counts[name] for name in counted},
         usage=usage_of(runtime.models.meter, seconds), seconds=seconds, kept_prompts=kept_prompts, changed_answers=(),
         community_quality=None if quality is None else CommunityQuality.model_validate(quality),
     )  # fmt: skip

@@ -92,6 +92,10 @@ class BatchTransport:
         """How the server is held to a schema."""
         return self._plain.structured
 
+    def room(self, call: Call) -> int:
+        """The tokens that the answer to a call may have, as far as the server has told."""
+        return self._plain.room(call)
+
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         """The reply, when the batch is done. Raises Failure."""
         if not self._offered:

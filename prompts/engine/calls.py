@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +18,8 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 Schema = dict[str, object]
 Finish = Literal["stop", "length", "withheld"]
+CUT = "…"  # the last line of an answer that was cut
+REPEATED = 3  # times that a line is said before the answer counts as going round
 MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token. The first bytes (UTF-16)
 # of all characters but ideographs, kana and hangul: to count those is to leave out these, at a fiftieth of a regular
@@ -28,11 +31,25 @@ _KINDS = bytes(
     for byte in range(256)
 )
 
-_THOUGHT = "think|thinking|thought|reasoning|reflection|seed:think"
-_THINKING = regex(rf"\s*<({_THOUGHT})>.*?(?:</\1>|\Z)", re.S)
-_THOUGHT_END = regex(rf"</(?:{_THOUGHT})>")
-_LONGEST_TAG = 16
-_FINAL_CHANNEL = "<|channel|>final<|message|>"
+_THOUGHT_TAGS = "think thinking thought reasoning reflection seed:think"
+# How model families mark what they think, and the answer after it: an opening and a closing mark each.
+_THOUGHTS = (
+    *((f"<{tag}>", f"</{tag}>") for tag in _THOUGHT_TAGS.split()),
+    ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"), ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|thought_start|>", "<|thought_end|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+)  # fmt: skip
+_ANSWERS = (
+    ("<|begin_of_solution|>", "<|end_of_solution|>"), ("<|begin_of_box|>", "<|end_of_box|>"),
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<answer>", "</answer>"), ("<response>", "</response>"),
+)  # fmt: skip
+_THINKING = regex(
+    r"\s*(?:" + "|".join(f"{re.escape(begin)}.*?(?:{re.escape(end)}|\\Z)" for begin, end in _THOUGHTS) + ")",
+    re.S | re.I,
+)
+_THOUGHT_END = regex("|".join(re.escape(end) for _, end in _THOUGHTS), re.I)
+_CHANNEL, _FINAL_CHANNEL = "<|channel|>", "<|channel|>final<|message|>"
+_OPENINGS = (*(begin.lower() for begin, _ in (*_THOUGHTS, *_ANSWERS)), _CHANNEL)
 
 
 def memo(function: Callable[P, T]) -> Callable[P, T]:
@@ -65,7 +82,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `variant` tells apart calls that shall differ though they say the same (sampling)."""
+    """One request. `variant` tells apart calls that shall differ though they say the same (sampling).
+
+    `by_line`: each line of the answer stands for itself, so that what comes before a cut is kept.
+    """
 
     step: str
     messages: tuple[Message, ...]
@@ -74,6 +94,7 @@ class Call:
     temperature: float | None = 0.0
     variant: int | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+    by_line: bool = False
 
     def key(self, address: str, model: str) -> str:
         """The cache key: all that the answer depends on."""
@@ -129,6 +150,10 @@ class Transport(Protocol):
         """How the server is held to a schema: "json_schema", "json_object" or "text" (only asked to)."""
         ...
 
+    def room(self, call: Call) -> int:
+        """The tokens that the answer to a call may have: fewer than it asks for where the server allows no more."""
+        ...
+
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         """The reply; raises Failure (prompts.engine.failures). `show` gets pieces of the answer as they come."""
         ...
@@ -175,25 +200,57 @@ def first_tokens(text: str, most: int) -> str:
     return words if len(words) == len(text) else f"{words}…"
 
 
+def goes_round(text: str) -> bool:
+    """Whether an answer says one line again and again, as small models do until they are cut."""
+    lines = Counter(line for line in map(str.strip, text.split("\n")) if line)
+    return any(times >= REPEATED for times in lines.values())
+
+
+def whole_lines(text: str) -> str:
+    """A cut answer without the line within which it was cut; CUT stands for that one."""
+    whole, _, _ = text.rpartition("\n")
+    return f"{whole}\n{CUT}"
+
+
 def without_thinking(text: str) -> str:
-    """The answer alone. Thinking that was never closed leaves nothing; a closing tag alone ends the thinking."""
+    """The answer alone. Thinking that was never closed leaves nothing; a closing mark alone ends the thinking."""
     if _FINAL_CHANNEL in text:
         return text.rpartition(_FINAL_CHANNEL)[2].removesuffix("<|return|>").strip()
     text = _after_leading_thinking(text)
     closed = list(_THOUGHT_END.finditer(text))
-    return text[closed[-1].end() :].strip() if closed else text.strip()
+    return _inside(text[closed[-1].end() :] if closed else text).strip()
 
 
 def visible_so_far(text: str) -> str:
-    """What of an unfinished answer may be shown: nothing while it thinks, or while a tag may be beginning.
+    """What of an unfinished answer may be shown: nothing while it thinks, or while a mark may be beginning.
 
-    Thinking that has only a closing tag cannot be known before it ends; the whole reply, which is read, is free of it.
+    Thinking that has only a closing mark cannot be known before it ends; the whole reply, which is read, is free of it.
     """
     begun = _after_leading_thinking(text).lstrip()
-    return "" if begun.startswith("<") and ">" not in begun and len(begun) < _LONGEST_TAG else begun
+    if begun.startswith(_CHANNEL):
+        return begun.partition(_FINAL_CHANNEL)[2]
+    if any(len(begun) < len(mark) and mark.startswith(begun.lower()) for mark in _OPENINGS):
+        return ""
+    return _inside(begun).lstrip()
 
 
 def _after_leading_thinking(text: str) -> str:
     while opened := _THINKING.match(text):
         text = text[opened.end() :]
     return text
+
+
+def _inside(text: str) -> str:
+    """What stands between the marks of the answer, up to where the closing one may begin; without marks all."""
+    answer = text.lstrip()
+    for begin, end in _ANSWERS:
+        if answer[: len(begin)].lower() == begin.lower():
+            inside = answer[len(begin) :]
+            places = (inside.lower().find(end.lower()), *_begun(inside, end))
+            return inside[: min((place for place in places if place >= 0), default=len(inside))]
+    return text
+
+
+def _begun(text: str, mark: str) -> list[int]:
+    """Where the mark begins that the text breaks off in, if it does."""
+    return [len(text) - size for size in range(1, len(mark)) if text.endswith(mark[:size])]

@@ -18,7 +18,16 @@ from typing import Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from prompts.engine.bridge import apart
-from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply, Transport, rough_tokens
+from prompts.engine.calls import (
+    Call,
+    Doubtful,
+    NotAsAsked,
+    Reply,
+    Transport,
+    goes_round,
+    rough_tokens,
+    whole_lines,
+)
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld, ContextOverflow, EngineError
 from prompts.engine.failures import Failure, Retries
 from prompts.engine.limits import Clock, Limits
@@ -116,19 +125,23 @@ class Client:
             ) from problem
 
     async def _whole(self, call: Call, asker: _Asker) -> Reply:
-        """A reply that was not cut."""
+        """A reply that was not cut, or whose lines stand for themselves up to the cut."""
         reply = await self._sent(call, asker)
-        if reply.finish == "length":
+        longer = replace(call, max_tokens=2 * call.max_tokens)
+        if reply.finish == "length" and not (call.by_line and goes_round(reply.text)):
             asker.draft.withdraw()
-            try:
-                reply = await self._sent(replace(call, max_tokens=2 * call.max_tokens), asker)
-            except ContextOverflow as error:
-                raise self._cut(call) from error
+            if self.transport.room(longer) > self.transport.room(call):
+                try:
+                    reply = await self._sent(longer, asker)
+                except ContextOverflow as error:
+                    raise self._cut(longer) from error
+        if reply.finish == "length" and call.by_line and "\n" in reply.text:
+            reply = replace(reply, text=whole_lines(reply.text), finish="stop")
         if reply.finish == "stop":
             return reply
         asker.draft.withdraw()
         if reply.finish == "length":
-            raise self._cut(call)
+            raise self._cut(longer)
         raise AnswerWithheld(
             f"{self.transport.model}'s provider withheld the answer of the step {call.step!r}.",
             "Use another model for this text.",
@@ -201,9 +214,13 @@ class Client:
         return Reply(text, "stop", *tokens)
 
     def _cut(self, call: Call) -> EngineError:
+        room = self.transport.room(call)
+        raise_it = "Raise max_tokens (TRELLIS_MAX_TOKENS)"
+        if room < call.max_tokens:
+            raise_it = "The server allows no more: give it a longer context"
         return AnswerTruncated(
-            f"{self.transport.model} was cut in the step {call.step!r}, also with {2 * call.max_tokens} tokens.",
-            "Raise max_tokens (TRELLIS_MAX_TOKENS), lower TRELLIS_CHUNK_TOKENS, or use a model that thinks less.",
+            f"{self.transport.model} was cut in the step {call.step!r}, also with {room} tokens.",
+            f"{raise_it}, lower TRELLIS_CHUNK_TOKENS, or use a model that thinks less.",
         )
 
 

@@ -72,7 +72,6 @@ class Embedder(ABC):
     used: all at once, or after so many texts as `kept_after` says.
     """
 
-    kept_after: int | None = None
     tells_queries = False  # whether the model itself may have a prompt for queries
 
     def __init__(self, model: str, cache: VectorCache | None, form: EmbeddingForm | None = None) -> None:
@@ -80,6 +79,11 @@ class Embedder(ABC):
         self.name = self.form.named(model)
         self._cache = cache
         self._recent: dict[str, Floats] = {}
+
+    @property
+    def kept_after(self) -> int | None:
+        """After how many texts the vectors go into the cache; None: all at once."""
+        return None
 
     @property
     @abstractmethod
@@ -134,11 +138,13 @@ class Embedder(ABC):
         if self._cache:
             vectors |= self._cache.get_many(self.name, [key for key in hashes.values() if key not in vectors])
         missing = [text for text, key in hashes.items() if key not in vectors]
-        for at in range(0, len(missing), self.kept_after or len(missing) or 1):
-            part = missing[at : at + (self.kept_after or len(missing))]
+        asked = len(missing)
+        while missing:
+            part = missing[: self.kept_after or len(missing)]
+            missing = missing[len(part) :]
             # a lone surrogate (from a broken file name or page) has no UTF-8; one sign for it keeps all offsets
             encoded = self._encode([text.encode("utf-8", "replace").decode() for text in part], query)
-            unit_vectors = _unit(self._cut(encoded), len(part))
+            unit_vectors = _unit(self._cut(encoded), len(part), self.name)
             fresh = {hashes[text]: vector for text, vector in zip(part, unit_vectors, strict=True)}
             if self._cache and keep:
                 self._cache.put_many(self.name, fresh)
@@ -147,7 +153,7 @@ class Embedder(ABC):
                 for key in list(self._recent)[:-_MOST_RECENT]:
                     self._recent.pop(key, None)
             vectors |= fresh
-        self._count(len(hashes), len(missing))
+        self._count(len(hashes), asked)
         widths = {vector.shape[-1] for vector in vectors.values()}
         if widths != {self.dimension}:
             raise ModelMisconfigured(
@@ -281,15 +287,20 @@ def is_local_model(name: str) -> bool:
     return bool(rest and not is_provider(prefix)) or Path(name).expanduser().is_dir()
 
 
-def _unit(vectors: Floats, count: int) -> Floats:
+def _unit(vectors: Floats, count: int, name: str) -> Floats:
     """The rows at unit length. Raises ModelRefused where there is not one finite, non-zero row a text."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    if vectors.ndim != 2 or len(vectors) != count or not (np.isfinite(lengths) & (lengths > 0)).all():
-        raise ModelRefused(
-            f"The embedding model answered {count} texts with an array of shape {vectors.shape} or with empty vectors.",
-            "Check that the model is one for embeddings.",
-        )
-    return np.asarray(vectors / lengths, np.float32)
+    if vectors.ndim != 2 or len(vectors) != count:
+        problem = f"with an array of shape {vectors.shape}"
+    else:
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        broken = ~(np.isfinite(lengths) & (lengths > 0))
+        if not broken.any():
+            return np.asarray(vectors / lengths, np.float32)
+        problem = f"{int(broken.sum())} of them with a vector that is zero or no number"
+    raise ModelRefused(
+        f"The embedding model {name!r} answered {count} texts, {problem}.",
+        "Check that the model is one for embeddings, and the log of its server.",
+    )
 
 
 def _load_minilm() -> "MiniLM":

@@ -9,20 +9,23 @@ from pydantic import BaseModel, ValidationError
 
 from prompts.engine.calls import most_tokens, rough_tokens
 from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCache
-from prompts.engine.errors import ModelRefused
+from prompts.engine.errors import BatchTooLarge, ModelRefused
+from prompts.engine.failures import Failure
 from prompts.engine.json_api import ApiUse, JsonApi
 from prompts.engine.key_masking import mask_error, mask_keys
 from prompts.engine.providers import Endpoint
+from prompts.engine.server_habits import HABITS, Habits
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
 from prompts.text.tokens import count_tokens
 
 STEP = "embed"  # in the ledger
 _BATCH = 64
+_ENCODING = "encoding_format"
 USE = ApiUse("/embeddings", "embedding model", "TRELLIS_EMBEDDING", "use the embedding `bundled`")
 
 
 class _Row(BaseModel):
-    index: int
+    index: int | None = None
     embedding: list[float]
 
 
@@ -34,10 +37,10 @@ class _EmbeddingResponse(BaseModel):
 class ApiEmbedder(Embedder):
     """A served embedding model. Its name holds the host, for two servers may call two models the same.
 
-    The vectors of one request are in the cache before the next request is sent.
+    The vectors of one request are in the cache before the next request is sent; those of the requests into which one
+    that was too large is split are so together.
     """
 
-    kept_after = _BATCH
     max_tokens = 512  # what most served models read; their servers refuse or cut more
 
     def __init__(
@@ -47,6 +50,7 @@ class ApiEmbedder(Embedder):
         self._api = JsonApi(where, USE, sleep)
         super().__init__(self._api.name, cache, form)
         self._model = where.model
+        self._habits = HABITS.setdefault((self._api.address, where.name), Habits())
         self._price = price_of(where.name) if where.listed else None
         self._widths: list[int] = []  # of the first vectors; shared by all views
         self.meter = Meter()
@@ -64,6 +68,11 @@ class ApiEmbedder(Embedder):
         return view
 
     @property
+    def kept_after(self) -> int:
+        """As many texts as one request holds."""
+        return self._habits.most_texts or _BATCH
+
+    @property
     def unpriced(self) -> bool:
         """Whether nobody knows what it costs."""
         return self._price is None
@@ -74,7 +83,7 @@ class ApiEmbedder(Embedder):
         missing = [text for key, text in texts.items() if key not in known]
         tokens = sum(count_tokens(missing))
         cost = self._price.cost(tokens, 0) if self._price else None
-        return Spent(calls=-(-len(missing) // _BATCH), input_tokens=tokens, cost_usd=cost if missing else 0.0)
+        return Spent(calls=-(-len(missing) // self.kept_after), input_tokens=tokens, cost_usd=cost if missing else 0.0)
 
     @property
     def width(self) -> int:
@@ -84,12 +93,33 @@ class ApiEmbedder(Embedder):
         return self._widths[0]
 
     def _encode(self, texts: list[str], query: bool) -> Floats:
+        """Asks for fewer texts at a time, and for no encoding, once the server has refused the request for it."""
+        size = self.kept_after
+        if len(texts) > size:
+            parts = [texts[at : at + size] for at in range(0, len(texts), size)]
+            return np.concatenate([self._encode(part, query) for part in parts])
+        try:
+            return self._asked(texts, query)
+        except BatchTooLarge as error:
+            if len(texts) == 1:
+                raise
+            words = error.__cause__.words if isinstance(error.__cause__, Failure) else ""
+            self._habits.take_fewer_texts(words, len(texts))
+        except ModelRefused as error:
+            if _ENCODING not in error.message or _ENCODING in self._habits.left_out:
+                raise
+            self._habits.left_out.add(_ENCODING)
+        return self._encode(texts, query)
+
+    def _asked(self, texts: list[str], query: bool) -> Floats:
         started = time.monotonic()
         prompt = self.form.query_prompt if query else self.form.passage_prompt
         texts = [f"{prompt}{text}" for text in texts] if prompt else texts
         most = most_tokens(texts) if self.spend_budget.limited else 0
         with self.spend_budget.reserved_in_thread(most, self._price) as bill:
-            content = self._api.post({"model": self._model, "input": texts, "encoding_format": "float"})
+            body = {"model": self._model, "input": texts}
+            encoding = {} if _ENCODING in self._habits.left_out else {_ENCODING: "float"}
+            content = self._api.post({**body, **encoding})
             bill.used = bill.most
             answer = self._read(content)
             counted = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
@@ -97,9 +127,13 @@ class ApiEmbedder(Embedder):
             cost, seconds = self._price.cost(tokens, 0) if self._price else None, time.monotonic() - started
             self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
             bill.used = tokens, 0
-        rows = sorted(answer.data, key=lambda row: row.index)
-        if [row.index for row in rows] != list(range(len(texts))):
-            raise ModelRefused(f"{self.name!r} answered {len(texts)} texts with {len(rows)} vectors.", "Try again.")
+        rows = _in_order(answer.data)
+        if len(rows) != len(texts):
+            raise ModelRefused(
+                f"{self._api.address} answered {len(texts)} texts for the model {self._model!r} with "
+                f"{len(answer.data)} vectors.",
+                "Check that its server answers each text with one vector.",
+            )
         widths = sorted({len(row.embedding) for row in rows})
         if not self._widths and len(widths) == 1:
             self._widths.extend(widths)
@@ -122,5 +156,16 @@ class ApiEmbedder(Embedder):
 
     def _count(self, texts: int, missing: int) -> None:
         """What the cache spared are the calls that would have been made without it."""
-        if spared := -(-texts // _BATCH) - -(-missing // _BATCH):
+        if spared := -(-texts // self.kept_after) - -(-missing // self.kept_after):
             self.meter.record(STEP, self.name, Spent(cached_calls=spared))
+
+
+def _in_order(rows: list[_Row]) -> list[_Row]:
+    """The rows in the order of the texts: by their numbers, or as they came where those say nothing; none where two
+    have one number."""
+    numbers = [row.index for row in rows]
+    if len(set(numbers)) <= 1:
+        return rows
+    if set(numbers) != set(range(len(rows))):
+        return []
+    return sorted(rows, key=lambda row: row.index or 0)

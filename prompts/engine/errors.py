@@ -8,6 +8,7 @@ EngineError
 ├── BudgetSpent          the next call could cost more than is left of the budget
 ├── ModelUnavailable     the model cannot be reached or is overloaded: trying again later can help
 └── ModelRefused         the model answered, but not what was asked for
+    ├── BatchTooLarge        the server takes fewer texts in one request
     ├── ContextOverflow      the request is longer than the model can read
     ├── AnswerTruncated      the answer is longer than the model may write
     ├── AnswerMalformed      the answer is not of the asked form, also after one repair
@@ -60,6 +61,10 @@ class ModelUnavailable(EngineError):
 
 class ModelRefused(EngineError):
     """A model's answer is not of the asked form."""
+
+
+class BatchTooLarge(ModelRefused):
+    """A server of embeddings takes fewer texts in one request."""
 
 
 class ContextOverflow(ModelRefused):

@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from prompts.engine.errors import (
     AnswerWithheld,
     BadKey,
+    BatchTooLarge,
     ContextOverflow,
     EngineError,
     ModelMisconfigured,
@@ -24,12 +25,14 @@ from prompts.text.regex import regex
 
 LONGEST_WAIT = 60.0  # seconds
 _FIRST_WAIT = 0.5
-_MOST_ADAPTED = 6  # more than there is to leave out of a request
+_MOST_ADAPTED = 9  # more than there is to send otherwise in a request
 _RETRYABLE = {408, 409, 425, 429}
 _OVERFLOW = regex(
     r"context[_ ](?:length|window|size)|maximum model length|max_model_len|prompt (?:is )?too long|input is too long"
     r"|too many (?:input )?tokens|exceed(?:s|ed)? (?:the )?(?:max|maximum|available) context|reduce the length|num_ctx"
-    r"|longer than the (?:maximum|context)",
+    r"|longer than the (?:maximum|context)|(?:less|fewer) than \d+ tokens|range of input length"
+    r"|(?:input|prompt|total)[ _](?:tokens?|length|size)\b.{0,40}(?:exceeds?|greater|longer|larger)"
+    r"|input (?:is |was )?too (?:long|large)",
     re.I,
 )
 _QUOTA = regex(
@@ -45,6 +48,13 @@ _NO_MODEL = regex(
 _BAD_KEY = regex(r"invalid[_ ]api[_ ]key|incorrect api key|invalid x-api-key|unauthorized|authentication", re.I)
 _WITHHELD = regex(r"content[_ ](?:filter|management|policy)|safety system|responsible ai", re.I)
 _NO_MEMORY = regex(r"requires more system memory|out of memory|cuda error|unable to load model", re.I)
+_BATCH = regex(
+    r"batch|tokens? per request|too many (?:input|text|item|document|string)s?"
+    r"|(?:number|amount|count) of (?:input|text|item|document|string)s?|array (?:is )?too (?:long|large)"
+    r"|(?:at most|maximum of|max(?:imum)?|limit of) \d+ (?:input|text|item|document|string|request|element)s?",
+    re.I,
+)
+_LONGEST_ANSWER = regex(r"max[_ ](?:completion_|output_|new_)?tokens|completion tokens", re.I)
 _SHOWN = 300
 
 
@@ -136,8 +146,14 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
     rules: tuple[tuple[bool, type[EngineError], str], ...] = (
         (status == 402 or bool(_QUOTA.search(words)), QuotaExhausted, f"Add credit, or use another model ({setting})."),
         (
+            setting == "TRELLIS_EMBEDDING"
+            and (status == 413 or (status in {400, 422, 500} and bool(_BATCH.search(words)))),
+            BatchTooLarge, "The server does not take even one text: see its words.",
+        ),
+        (
             status in {400, 413, 422, 500} and bool(_OVERFLOW.search(words)), ContextOverflow,
-            "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), or a lower TRELLIS_MAX_TOKENS.",
+            "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), "
+            + ("or a lower TRELLIS_MAX_TOKENS." if setting == "TRELLIS_LM" else "or a model that reads more."),
         ),
         (
             status in {401, 403} or (status == 400 and bool(_BAD_KEY.search(words))), BadKey,
@@ -152,6 +168,10 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
         (
             status in {301, 302, 303, 307, 308, 404, 405}, ModelMisconfigured,
             f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly it ends in `/v1`.",
+        ),
+        (
+            setting == "TRELLIS_LM" and status in {400, 422} and bool(_LONGEST_ANSWER.search(words)), ModelRefused,
+            "Lower TRELLIS_MAX_TOKENS to what the server allows.",
         ),
         (status in {400, 403} and bool(_WITHHELD.search(words)), AnswerWithheld, "Use another model for this text."),
         (

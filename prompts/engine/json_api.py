@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from prompts.engine.embedders import Lazy
+from prompts.engine.error_words import words_of
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.failures import LONGEST_REPLY, LONGEST_WAIT, Failure, backoff, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_keys, secrets_of_address
@@ -78,7 +79,7 @@ class JsonApi:
             return unreachable(self.name, self.address, f"{type(error).__name__}: {mask_keys(str(error))}")
         if response.is_success:
             return bytes(content)
-        after, words = response.headers.get("retry-after"), mask_keys(content.decode("utf-8", "replace"))
+        after, words = response.headers.get("retry-after"), mask_keys(words_of(content.decode("utf-8", "replace")))
         return refused(self.name, self.address, response.status_code, words, after, self._use.setting)
 
     def _connected(self) -> "httpx.Client":

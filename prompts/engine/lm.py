@@ -1,18 +1,18 @@
 """Calls to language models, all by `dspy.LM`: DSPy's history, usage tracking and callbacks see each of them.
 
 A server that speaks OpenAI's language is called by DSPy's client for that language, another provider by DSPy's own
-client, or by LiteLLM where it has none. Here is what those lack: what a server does not take (a schema, a temperature,
-the name of the limit) is learnt from its refusal and left out from then on, a request that a server cuts without a word
-is an error, and an answer has a time limit as a whole.
+client, or by LiteLLM where it has none. Here is what those lack: what a server does not take is learnt from its refusal
+and sent otherwise from then on (`server_habits.py`), a request that a server cuts without a word is an error, and an
+answer has a time limit as a whole.
 """
 
 import asyncio
 import base64
 import importlib
+import json
 import logging
 import os
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
@@ -27,11 +27,13 @@ from dspy.clients.backend_selection import CLIENT_KEYS
 from dspy.utils.exceptions import LMError, LMStreamAssemblyError, LMUnsupportedFeatureError
 
 from prompts.engine.bridge import run_anywhere
-from prompts.engine.calls import Call, Finish, Reply, rough_tokens, without_thinking
+from prompts.engine.calls import Call, Finish, Message, Reply, rough_tokens, without_thinking
+from prompts.engine.error_words import as_openai_error, words_of
 from prompts.engine.errors import ContextOverflow, EngineError, ModelMisconfigured
 from prompts.engine.failures import LONGEST_REPLY, Failure, refused, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address, secrets_of_environment
 from prompts.engine.providers import LOCAL, Endpoint, ModelChoice, without_user
+from prompts.engine.server_habits import HABITS, Habits, Sent
 from prompts.engine.streaming import ShownText
 from prompts.text.regex import regex
 
@@ -52,17 +54,7 @@ _CACHED_PREFIX = 256  # tokens
 _CONNECT = 15.0  # seconds
 _LOADING = 600.0  # seconds that a model of this machine may take to be read
 _CONNECTIONS = 10_000  # our own limits admit calls
-# A field of the request, and the words of a refusal to take it.
-_REFUSALS = (
-    (
-        "response_format",
-        regex(r"response_format|json_schema|json_object|structured output|guided|grammar|\$defs", re.I),
-    ),
-    ("max_tokens", regex(r"max_completion_tokens|max_tokens.{0,40}(?:not supported|unsupported)", re.I)),
-    ("temperature", regex(r"temperature", re.I)),
-    ("stream_options", regex(r"stream_options|include_usage", re.I)),
-)
-_WEAKER = {"json_schema": "json_object", "json_object": "text", "text": "text"}
+_REFUSES = {400, 404, 415, 422, 500, 501}  # the statuses with which a server refuses a field of a request
 _CALLING: ContextVar[bool] = ContextVar("calling", default=False)
 # DSPy warns of a cut answer; ours is asked for again, with more room.
 logging.getLogger("dspy.clients.lm").addFilter(lambda record: not (_CALLING.get() and "truncated" in record.msg))
@@ -82,6 +74,7 @@ class LmTransport:
         timeout: float,
         engine: "ChatEngine | None" = None,
         defaults: Mapping[str, object] | None = None,
+        habits: Habits | None = None,
     ) -> None:
         self.lm = lm
         self.address = address
@@ -89,16 +82,14 @@ class LmTransport:
         self.defaults = defaults or {}
         self._given = defaults is not None
         self._engine = engine
-        self._left_out = engine.left_out if engine else set[str]()
-        self._structured = engine.structured if engine else ""
+        self._habits = habits or Habits()
         self._timeout = timeout
-        self._streams = engine is not None
 
     @classmethod
     def of(cls, endpoint: Endpoint, timeout: float = 120.0) -> "LmTransport":
         """The way to a server that speaks OpenAI's language."""
-        engine = ChatEngine(endpoint, timeout)
-        return cls(_lm_on(engine, endpoint.name), without_user(endpoint.url), timeout, engine)
+        engine, address = ChatEngine(endpoint, timeout), without_user(endpoint.url)
+        return cls(_lm_on(engine, endpoint.name), address, timeout, engine, habits=engine.habits)
 
     @classmethod
     def of_provider(cls, choice: ModelChoice, timeout: float = 120.0) -> "LmTransport":
@@ -108,7 +99,7 @@ class LmTransport:
         options = {name: value for name, value in own.items() if value}
         lm = dspy.LM(choice.name, cache=False, num_retries=0, timeout=timeout, **options)
         address = without_user(choice.base_url) if choice.base_url else choice.name.partition("/")[0]
-        return cls(lm, address, timeout)
+        return cls(lm, address, timeout, habits=HABITS.setdefault((address, choice.name), Habits()))
 
     @classmethod
     def of_machine(cls, choice: ModelChoice, timeout: float = 120.0) -> "LmTransport":
@@ -132,31 +123,38 @@ class LmTransport:
     @property
     def structured(self) -> str:
         """How the server is held to a schema."""
-        if not self._structured:
-            self._structured = "json_schema" if self.lm.supports_response_schema else "text"
-        return self._structured
+        if not self._habits.structured:
+            self._habits.structured = "json_schema" if self.lm.supports_response_schema else "text"
+        return self._habits.structured
+
+    def room(self, call: Call) -> int:
+        """The tokens that the answer to a call may have, as far as the server has told."""
+        return self._habits.room(call)
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
-        """One request and its reply; where somebody watches and the server can, as a stream."""
-        shown = ShownText(show) if show is not None and self._streams else None
+        """One request and its reply; as a stream where somebody watches, or where there is no other way."""
+        may_stream = self._engine is not None
+        streamed = may_stream and self._habits.streams is not False and bool(show or self._habits.streams)
+        shown = ShownText(show or _nobody) if streamed else None
         request = self.request(call)
+        sent = self._sent(call, request, shown)
         variant = {"rollout_id": call.variant} if self._given and call.variant is not None else {}
         calling = _CALLING.set(True)
         try:
             async with asyncio.timeout(self._timeout):
                 with dspy.context(send_stream=shown) if shown else nullcontext():
                     response = await self.lm.acall(request, **variant)
+            reply = self.reply(response, call)
         except TimeoutError as error:
             raise self._unreachable(f"no reply within {self._timeout:g} s") from mask_error(error)
         except LMError as error:
             if isinstance(error.__cause__, Failure | EngineError):  # of a model of this machine, in our words
                 raise error.__cause__ from None
             failure = self._failure(error)
-            failure.adapted = self._learn(failure, error, request, shown)
+            failure.adapted = self._learn(failure, error, sent, shown)
             raise failure from mask_error(error)
         finally:
             _CALLING.reset(calling)
-        reply = self.reply(response, call)
         if shown is not None:
             shown.end()
         elif show is not None:
@@ -174,48 +172,50 @@ class LmTransport:
 
     def request(self, call: Call) -> lm15.Request:
         """A call as DSPy's clients send it."""
-        turns = tuple(
-            lm15.Message.user(message.content) if message.role == "user" else lm15.Message.assistant(message.content)
-            for message in call.messages
-            if message.role != "system"
-        )
+        system = "\n\n".join(message.content for message in call.messages if message.role == "system")
+        turns = [message for message in call.messages if message.role != "system"]
+        if self._habits.user_only:
+            turns, system = _alternating([Message("user", system), *turns] if system else turns), ""
         form: dict[str, object] | None = None
         if call.schema is not None and self.structured == "json_schema":
             form = {"type": "json_schema", "name": call.step, "strict": True, "schema": call.schema}
         elif call.schema is not None and self.structured == "json_object":
             form = {"type": "json_object"}
         config = lm15.Config(
-            max_tokens=call.max_tokens,
-            temperature=None if "temperature" in self._left_out else call.temperature,
+            max_tokens=self.room(call),
+            temperature=None if "temperature" in self._habits.left_out else call.temperature,
             response_format=form,
             extensions=dict(call.extra) or None,
         )
-        system = "\n\n".join(message.content for message in call.messages if message.role == "system")
-        return lm15.Request(model=self.model, messages=turns, system=system, config=config)
+        messages = tuple(
+            lm15.Message.user(turn.content) if turn.role == "user" else lm15.Message.assistant(turn.content)
+            for turn in turns
+        )
+        return lm15.Request(model=self.model, messages=messages, system=system or None, config=config)
 
-    def _learn(self, failure: Failure, error: LMError, request: lm15.Request, shown: ShownText | None) -> bool:
-        """Whether the server refused something that can be left out; it is from now on."""
-        if isinstance(error, LMStreamAssemblyError) and shown is not None and not shown.begun:
-            self._streams = False  # it answers in one piece, or not at all
-            return True
-        about = next((name for name, words in _REFUSALS if words.search(failure.words)), "")
-        if isinstance(error, LMUnsupportedFeatureError) and request.config.response_format:
-            about = "response_format"
-        elif failure.status not in {400, 404, 415, 422, 500, 501}:
-            return False
-        if about == "response_format" and (form := request.config.response_format):
-            if form["type"] == self.structured:  # else another call has learnt it already
-                self._structured = _WEAKER[self.structured]
-            return True
-        sent = {
+    def _sent(self, call: Call, request: lm15.Request, shown: ShownText | None) -> Sent:
+        form, left_out = request.config.response_format, self._habits.left_out
+        parts = {
             "temperature": request.config.temperature is not None,
-            "max_tokens": self._engine is not None and about not in self._left_out,
-            "stream_options": shown is not None and about not in self._left_out,
+            "max_tokens": self._engine is not None and "max_tokens" not in left_out,
+            "stream": shown is not None,
+            "stream_options": shown is not None and "stream_options" not in left_out,
+            "system": bool(request.system),
         }
-        if sent.get(about, False):
-            self._left_out.add(about)
-            return True
-        return False
+        return Sent(
+            call, str(form["type"]) if form else None, request.config.max_tokens or 0,
+            frozenset(name for name, is_sent in parts.items() if is_sent), may_stream=self._engine is not None,
+        )  # fmt: skip
+
+    def _learn(self, failure: Failure, error: LMError, sent: Sent, shown: ShownText | None) -> bool:
+        """Whether the server refused something that can be sent otherwise; it is from now on."""
+        if isinstance(error, LMStreamAssemblyError) and shown is not None and not shown.begun:
+            if self._habits.streams is not True:
+                self._habits.streams = False  # it answers in one piece, or not at all
+            return self._habits.streams is False
+        if isinstance(error, LMUnsupportedFeatureError) and sent.form:
+            return self._habits.learn("response_format", sent)
+        return failure.status in _REFUSES and self._habits.learn(failure.words, sent)
 
     # --- reply -------------------------------------------------------------------------------------------------------
 
@@ -229,7 +229,8 @@ class LmTransport:
             finish = "withheld"
         usage, input_tokens = response.usage, response.usage.input_tokens
         if self._engine is not None and not raw and not thought and response.id is None and input_tokens is None:
-            raise refused(self.model, self.address, 404, "not an answer of /chat/completions")
+            words = mask_keys(words_of(json.dumps(response.provider_data or {})))
+            raise refused(self.model, self.address, 404, f"not an answer of /chat/completions: {words}")
         if input_tokens is None or usage.output_tokens is None:  # nobody has counted
             return Reply(without_thinking(raw), finish, call.tokens(), rough_tokens(raw + " " * thought))
         # Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells.
@@ -273,10 +274,10 @@ class ChatEngine:
 
     def __init__(self, endpoint: Endpoint, timeout: float) -> None:
         keep_secret((endpoint.key, *secrets_of_address(endpoint.url)))
-        self.structured = endpoint.structured
-        self.left_out: set[str] = set()
+        known = (without_user(endpoint.url), endpoint.name)
+        self.habits = HABITS.setdefault(known, Habits(endpoint.structured))
         if endpoint.listed and _REASONING_MODEL.search(endpoint.model):
-            self.left_out |= {"max_tokens", "temperature"}
+            self.habits.left_out |= {"max_tokens", "temperature"}
         self._endpoint = endpoint
         self._timeout = timeout
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[lm15.OpenAIChatCompat, _Opened]]
@@ -298,14 +299,29 @@ class ChatEngine:
 
     async def _client(self) -> lm15.AsyncOpenAIChatLM:
         compat = lm15.OpenAIChatCompat(
-            max_tokens_field="max_completion_tokens" if "max_tokens" in self.left_out else "max_tokens",
-            stream_usage="omit" if "stream_options" in self.left_out else "include",
+            max_tokens_field="max_completion_tokens" if "max_tokens" in self.habits.left_out else "max_tokens",
+            stream_usage="omit" if "stream_options" in self.habits.left_out else "include",
         )
         opened = self._opened.setdefault(asyncio.get_running_loop(), {})
         if compat not in opened:
             keeper = _open(self._endpoint, self._timeout, compat)
             opened[compat] = keeper, await anext(keeper)
         return opened[compat][1]
+
+
+def _nobody(_: str) -> None:
+    """Whoever watches a stream that nobody watches."""
+
+
+def _alternating(turns: Sequence[Message]) -> list[Message]:
+    """The turns with those of one role in a row made one."""
+    merged: list[Message] = []
+    for turn in turns:
+        if merged and merged[-1].role == turn.role:
+            merged[-1] = replace(turn, content=f"{merged[-1].content}\n\n{turn.content}")
+        else:
+            merged.append(turn)
+    return merged
 
 
 _Opened = tuple[AsyncGenerator[lm15.AsyncOpenAIChatLM], lm15.AsyncOpenAIChatLM]
@@ -360,8 +376,15 @@ class _BoundedTransport(_TRANSPORTS.StdlibAsyncTransport):
 
     async def _do_stream(self, request: object) -> object:
         response = await super()._do_stream(request)
-        response._chunks = self._bounded(response._chunks)  # noqa: SLF001 -- the class of DSPy's own that we extend
+        chunks = self._bounded(response._chunks)  # noqa: SLF001 -- the class of DSPy's own that we extend
+        response._chunks = chunks if response.status < 400 else self._worded(chunks)  # noqa: SLF001
         return response
+
+    @staticmethod
+    async def _worded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """An error's body with its words where DSPy reads them."""
+        body = b"".join([chunk async for chunk in chunks])
+        yield as_openai_error(body.decode("utf-8", "replace")).encode()
 
     @staticmethod
     async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

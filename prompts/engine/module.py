@@ -12,11 +12,12 @@ import dspy
 from pydantic import TypeAdapter, ValidationError
 
 from prompts.engine.bridge import run_sync
-from prompts.engine.calls import Call, Message, NotAsAsked, rough_tokens
+from prompts.engine.calls import Call, Doubtful, Message, NotAsAsked, rough_tokens
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.models import priority
 from prompts.engine.output_formats import conversation, rendered, shape_of, system_message, texts
 from prompts.engine.prompt_guard import restore
+from prompts.engine.spending import Spent
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show, TextField, Withdrawn
 from prompts.text.words import is_han
@@ -60,8 +61,11 @@ class StepModule(dspy.Predict):
         if client is None:
             raise TypeError(f"The step {self.step!r} has no offline version; give the role {self.of.role!r} a model.")
         record = partial(self.of.models.meter.record, self.step, client.transport.model)
-        call, reader = self._call(inputs, client.transport.defaults), self._reader(inputs)
+        unread: list[str] = []
+        call, reader = self._call(inputs, client.transport.defaults), self._reader(inputs, unread)
         outputs = await client.ask(call, reader, priority(self.of.role), record, self._shown())
+        if unread:
+            record(Spent(unread_lines=len(unread)))
         return self._forward_postprocess([outputs], self.signature, **self._given(inputs))
 
     def _shown(self) -> Show | None:
@@ -180,11 +184,19 @@ class StepModule(dspy.Predict):
             temperature=config.get("temperature", 0.0),
             variant=config.get("rollout_id"),
             extra={name: value for name, value in config.items() if name not in _OURS},
+            by_line=self.of.output_format.by_line,
         )
 
-    def _reader(self, inputs: Mapping[str, object]) -> Callable[[str], dict[str, object]]:
+    def _reader(self, inputs: Mapping[str, object], unread: list[str]) -> Callable[[str], dict[str, object]]:
+        """Reads an answer; what of it was left out is then in `unread`."""
+
         def read(answer: str) -> dict[str, object]:
-            outputs = self.of.output_format.read(self.signature, restore(answer))
+            unread.clear()
+            try:
+                outputs = self.of.output_format.read(self.signature, restore(answer), unread.append)
+            except Doubtful as doubt:
+                self._check_own(doubt.outputs, inputs)
+                raise
             self._check_own(outputs, inputs)
             self.of.check(outputs, inputs)
             return outputs

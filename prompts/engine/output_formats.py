@@ -11,15 +11,19 @@ answered in its place.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from prompts.engine.calls import Message, NotAsAsked, Schema, memo
+from prompts.engine.calls import REPEATED, Doubtful, Message, NotAsAsked, Schema, memo
+from prompts.engine.json_reading import number_of, read_object
 from prompts.engine.prompt_guard import neutralise, neutralised
+from prompts.text.regex import regex
 from prompts.text.words import is_han
 
 if TYPE_CHECKING:
@@ -28,6 +32,12 @@ if TYPE_CHECKING:
 # What a schema for constrained decoding may hold everywhere; the bounds are checked after reading.
 _KEYWORDS = {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
 END = "END"
+# What models put between the fields of a record in place of a tab, the likeliest first.
+_PIPE = regex(r"\|")
+_BETWEEN = (regex(r"\t"), regex(r"\\t"), regex(r"<TAB>|\[TAB\]|<\|>|␉", re.I), _PIPE, regex(r" {2,}"))
+_BEFORE_LETTER = regex(r"^(?:[-*•–>`|(\s]|\d+[.)]\s)+")
+_LETTERS_ONLY = regex(r"[^A-Za-z]")
+_RULE = regex(r"[\s|:=_*\-–—]+|```\w*")  # a line across, or of a fence
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
@@ -148,14 +158,20 @@ def shape_of(signature: "type[dspy.Signature]", output: "JsonFormat") -> str:
     return f"{', '.join(inputs)} -> {', '.join(signature.output_fields)}, {digest}"
 
 
+def _ignored(_: str) -> None:
+    """What nobody asks for."""
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
 class JsonFormat:
     """How an answer with the signature's output fields is written and read: one JSON object whose keys they are.
 
-    Refused: other keys, a second object, a value of another type. Accepted: prose around the object, a code fence.
+    Refused: other keys, another object, a value of another type. What has one reading is read (`json_reading.py`).
     """
+
+    by_line = False  # whether what comes before a cut is kept
 
     def form(self, signature: "type[dspy.Signature]") -> str:
         """What the system message says of the answer's form."""
@@ -166,28 +182,11 @@ class JsonFormat:
         """The JSON schema of the whole answer, or None where it is not JSON."""
         return _strict_schema(signature)
 
-    def read(self, signature: "type[dspy.Signature]", answer: str) -> dict[str, object]:
-        """The outputs; NotAsAsked with what is wrong."""
-        begin = answer.find("{")
-        if begin < 0:
-            raise NotAsAsked("it holds no JSON object.")
-        try:
-            # Control characters inside a string are a model quoting its source as it stands.
-            data, end = json.JSONDecoder(strict=False).raw_decode(answer, begin)
-            outputs = _answer_model(signature).model_validate(data)
-        except json.JSONDecodeError as error:
-            raise NotAsAsked(f"the JSON is broken at character {error.pos}: {error.msg}.") from error
-        except RecursionError as error:
-            raise NotAsAsked("the JSON is nested too deeply.") from error
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place, value = ".".join(map(str, first["loc"])), str(first["input"])[:80]
-            raise NotAsAsked(f"{place} is {value!r}: {first['msg']}.") from error
-        except ValueError as error:  # a figure of thousands of digits
-            raise NotAsAsked(f"the JSON cannot be read: {str(error)[:80]}.") from error
-        if "{" in answer[end:]:
-            raise NotAsAsked("more than one JSON object was given.")
-        return dict(outputs)
+    def read(
+        self, signature: "type[dspy.Signature]", answer: str, unread: Callable[[str], None] = _ignored
+    ) -> dict[str, object]:
+        """The outputs; NotAsAsked with what is wrong. `unread` gets each part of the answer that was left out."""
+        return dict(read_object(answer, _answer_model(signature)))
 
     def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
         """An answer with these outputs, as an example for a model; what is missing stays out."""
@@ -274,10 +273,12 @@ class RecordsFormat(JsonFormat):
     """The lists of the one output model as tab-separated records, in little more than half the tokens of JSON.
 
     Each list has a letter: `RecordsFormat(E="entities", R="relations")`. One record a line: its letter, then its
-    fields; `END` closes the answer. Refused: a line without a known letter, a field of another type, too many or too
-    few fields, text after `END`, and an answer with neither a record nor `END`: an answer that slipped out of form must
-    never count as a passage that names nothing.
+    fields; `END` closes the answer. A line that is no record costs itself alone, and a line that is said again and
+    again ends the reading. An answer without a record is refused, unless it is `END`: one that slipped out of form must
+    never count as a passage that names nothing. One with more broken records than whole ones is doubted.
     """
+
+    by_line = True
 
     def __init__(self, **lists: str) -> None:
         self.lists = lists
@@ -305,27 +306,83 @@ class RecordsFormat(JsonFormat):
     def schema(self, signature: "type[dspy.Signature]") -> Schema | None:
         return None
 
-    def read(self, signature: "type[dspy.Signature]", answer: str) -> dict[str, object]:
-        models = _models(signature, self)
+    def read(
+        self, signature: "type[dspy.Signature]", answer: str, unread: Callable[[str], None] = _ignored
+    ) -> dict[str, object]:
+        models, (field, model) = _models(signature, self), _target(signature)
         records: dict[str, list[BaseModel]] = {name: [] for name in self.lists.values()}
-        ended = False
+        problems: list[str] = []
+        said: Counter[str] = Counter()
+        ended, broken = False, 0
         for number, line in enumerate(_lines(answer), 1):
-            text = line.strip(" \r")
-            if not text.strip():
+            text = line.strip()
+            said[text] += 1
+            if not text or _RULE.fullmatch(text) or said[text] == 2:
                 continue
-            if ended:
-                raise NotAsAsked(f"line {number} comes after {END}.")
-            if text.strip() == END:
+            if said[text] == REPEATED:
+                problems.append(f"line {number} is said for the third time: what follows is not read.")
+                break
+            if _LETTERS_ONLY.sub("", text).upper() == END:
                 ended = True
                 continue
-            letter, *values = (text if "\t" in text else text.replace("\\t", "\t")).split("\t")
-            if letter.strip() not in models:
-                raise NotAsAsked(f"line {number} ({text[:60]!r}) begins with none of {', '.join(models)} and a tab.")
-            records[self.lists[letter.strip()]].append(_record(models[letter.strip()], values, number))
-        if not ended and not any(records.values()):
-            raise NotAsAsked(f"it holds no record and no line {END}.")
-        field, model = _target(signature)
-        return {field: model(**records)}
+            try:
+                name, record = self._record(text, models, ended)
+                records[name].append(record)
+            except NotAsAsked as problem:
+                problems.append(f"line {number}{problem}")
+                broken += self._is_meant(text)
+        whole = sum(map(len, records.values()))
+        if not whole and (said_otherwise := self._from_json(signature, answer)):
+            return said_otherwise
+        if not whole and (broken or not ended):
+            raise NotAsAsked(next(iter(problems), f"it holds no record and no line {END}."))
+        for left_out in problems:
+            unread(left_out)
+        outputs: dict[str, object] = {field: model(**records)}
+        if broken > whole:
+            raise Doubtful(f"{broken} of its lines are no records; {problems[0]}", outputs)
+        return outputs
+
+    def _from_json(self, signature: "type[dspy.Signature]", answer: str) -> dict[str, object] | None:
+        """The outputs of an answer that gives the records as JSON; None where it gives none."""
+        try:
+            outputs = dict(read_object(answer, _answer_model(signature)))
+        except NotAsAsked:
+            return None
+        (whole,) = outputs.values()
+        return outputs if any(getattr(whole, name) for name in self.lists.values()) else None
+
+    def _record(self, text: str, models: Mapping[str, type[BaseModel]], ended: bool) -> tuple[str, BaseModel]:
+        """The record in a line, and its list; NotAsAsked with what is wrong."""
+        if ended:
+            raise NotAsAsked(f" comes after {END}.")
+        letter, *values = self._fields(text)
+        if letter not in models:
+            raise NotAsAsked(f" ({text[:60]!r}) begins with none of {', '.join(models)} and a tab.")
+        return self.lists[letter], _record(models[letter], values)
+
+    def _fields(self, text: str) -> list[str]:
+        """The letter and the fields of a line, whatever stands before them and between them."""
+        text = _BEFORE_LETTER.sub("", text).rstrip("`*")
+        for between in _BETWEEN:
+            first, *rest = between.split(text.strip("|") if between is _PIPE else text)
+            if rest and (letter := self._letter(first)):
+                return [letter, *rest]
+            word, _, value = first.strip().partition(" ")
+            if rest and (letter := self._letter(word)):
+                return [letter, value, *rest]
+        return [""]
+
+    def _letter(self, word: str) -> str:
+        """The letter of a list that a word is, in either case, or whose name it begins; empty for any other."""
+        word = _LETTERS_ONLY.sub("", word).upper()
+        named = (letter for letter, name in self.lists.items() if len(word) > 4 and name.upper()[:5] == word[:5])
+        return word if word in self.lists else next(named, "")
+
+    def _is_meant(self, text: str) -> bool:
+        """Whether a line that is no record was to be one."""
+        first, *_ = _BEFORE_LETTER.sub("", text).split()
+        return bool(self._letter(first)) or any(between.search(text) for between in _BETWEEN[:-1])
 
     def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
         field, model = _target(signature)
@@ -345,13 +402,15 @@ def _lines(answer: str) -> list[str]:
     return lines[fences[0] + 1 : fences[1]] if len(fences) == 2 else lines
 
 
-def _record(model: type[BaseModel], values: list[str], number: int) -> BaseModel:
+def _record(model: type[BaseModel], values: list[str]) -> BaseModel:
     columns = model.model_fields
     while len(values) > len(columns) and not values[-1].strip():
         values.pop()
+    names = ", ".join(columns)
     if len(values) > len(columns):
-        names = ", ".join(columns)
-        raise NotAsAsked(f"line {number} has {len(values)} fields; the record has {len(columns)}: {names}.")
+        raise NotAsAsked(f" has {len(values)} fields; the record has {len(columns)}: {names}.")
+    if [value.strip().lower() for value in values] == [*columns][: len(values)]:
+        raise NotAsAsked(f" repeats the names of the fields: {names}.")
     record: dict[str, object] = {}
     for (name, field), value in zip(columns.items(), map(str.strip, values), strict=False):
         if _is_several(field):
@@ -361,8 +420,20 @@ def _record(model: type[BaseModel], values: list[str], number: int) -> BaseModel
     try:
         return model(**record)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise NotAsAsked(f"line {number}, {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+        return _without_unread(model, record, error)
+
+
+def _without_unread(model: type[BaseModel], record: Mapping[str, object], problem: ValidationError) -> BaseModel:
+    """The record with the 7 of "7/10", and without what a field that may be missing holds in its place."""
+    wrong = {str(error["loc"][0]) for error in problem.errors(include_url=False)}
+    scored = {name: number_of(str(record[name])) for name in wrong & record.keys()}
+    for values in ({**record, **scored}, {name: record[name] for name in record if name not in wrong}):
+        try:
+            return model(**values)
+        except ValidationError:
+            continue
+    first = problem.errors(include_url=False)[0]
+    raise NotAsAsked(f", {'.'.join(map(str, first['loc']))}: {first['msg']}.") from problem
 
 
 def _written(value: object) -> str:

@@ -28,13 +28,14 @@ _SIGNS = (
     r"|<(?=/?\s*(?:s|bos|eos|pad|unk|mask|sop|eop|cls|sep|start_of_turn|end_of_turn|start_of_image|end_of_image"
     r"|think|thinking|thought|reasoning|reflection|seed:think|tool_call|tool_response|function_call|tool_code|image"
     r"|custom-type-[a-z-]*|extra_id_\d+|unused\d+|reserved_\d+)\s*>)"
+    r"|◁(?=/?\s*think\s*▷)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK|IMG|IMG_BREAK"
     r"|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
 )
 _HARMFUL = regex(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
 # Every sign and every such character begins with one of these; looking for them alone, and for all of the planes where
 # most of them are, is ten times as fast.
-_MAYBE = regex("[\\[#<\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
+_MAYBE = regex("[\\[#<◁\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
 _HARMLESS = regex(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
 
 

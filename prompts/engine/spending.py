@@ -75,7 +75,10 @@ def window_of(model: str) -> int | None:
 
 @dataclass(slots=True)
 class Spent:
-    """Totals of one step on one model. `cost_usd` is None as soon as one call's price is unknown."""
+    """Totals of one step on one model. `cost_usd` is None as soon as one call's price is unknown.
+
+    `unread_lines` are those of answers that were not in form and were left out.
+    """
 
     calls: int = 0
     input_tokens: int = 0
@@ -83,6 +86,7 @@ class Spent:
     cached_calls: int = 0
     cost_usd: float | None = 0.0
     seconds: float = 0.0
+    unread_lines: int = 0
 
     def add(self, other: "Spent") -> None:
         self.calls += other.calls
@@ -91,6 +95,7 @@ class Spent:
         self.cached_calls += other.cached_calls
         self.cost_usd = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
         self.seconds += other.seconds
+        self.unread_lines += other.unread_lines
 
 
 class Meter:

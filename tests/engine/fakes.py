@@ -82,6 +82,9 @@ class Scripted:
         self.most_in_flight = 0
         self._said = said
 
+    def room(self, call: Call) -> int:
+        return call.max_tokens
+
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         said = await self._next(call)
         if show is not None:

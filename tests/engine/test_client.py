@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,25 @@ async def test_a_cut_answer_is_asked_for_with_twice_the_room_and_paid_for() -> N
     await bench.ask()
     assert [call.max_tokens for call in bench.transport.calls] == [100, 200]
     assert bench.sheet.total.output_tokens == 250
+
+
+LOOP = "ok one\nok two\n" + "ok two\n" * 3
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "calls"),
+    [
+        (["ok one\nok tw", "ok one\nok two\nok thr"], "OK ONE\nOK TWO\n…", 2),
+        ([f"{LOOP}ok tw"], f"{LOOP.upper()}…", 1),
+        (["ok on", "ok on"], AnswerTruncated, 2),
+    ],
+)
+async def test_lines_before_a_cut_are_kept_where_they_stand_alone(said: list[str], outcome: Any, calls: int) -> None:
+    bench = Bench([Reply(text, "length", 10, 100) for text in said])
+    (answer,) = await bench.ask(replace(call_of(), by_line=True))
+    assert (answer if isinstance(answer, str) else type(answer)) == outcome
+    assert len(bench.transport.calls) == calls
+    assert bench.cache.rows == {}, "a run with more room asks again"
 
 
 @pytest.mark.parametrize("first", ["ok", refused(BadKey)])
@@ -345,4 +365,4 @@ async def test_a_server_that_never_stops_refusing_is_given_up() -> None:
     bench = Bench(lambda _: asyncio.sleep(0, unknown_setting()))
     (error,) = await bench.ask()
     assert type(error) is ModelRefused
-    assert len(bench.transport.calls) == 7
+    assert len(bench.transport.calls) == 10

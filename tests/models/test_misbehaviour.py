@@ -67,7 +67,9 @@ PASSING: list[tuple[Rule, int]] = [
     ({"kind": "hang", "seconds": 60}, 1),
     ({"kind": "drip", "seconds": 0.3}, 0),
     ({"kind": "html"}, 1),
-    ({"kind": "malformed"}, 1),
+    ({"kind": "malformed"}, 0),
+    ({"kind": "loose"}, 0),
+    ({"kind": "round"}, 0),
     ({"kind": "empty"}, 1),
     ({"kind": "refusal"}, 1),
     ({"kind": "fenced"}, 0),
@@ -128,7 +130,6 @@ async def test_what_no_call_can_escape_ends_the_run_at_once(
 
 REFUSING: list[tuple[Rule, str]] = [
     ({"kind": "overflow_openai"}, "TRELLIS_CHUNK_TOKENS"),
-    ({"kind": "truncated"}, "TRELLIS_MAX_TOKENS"),
     ({"kind": "refusal"}, "a model that follows the form"),
     ({"kind": "content_filter"}, "Use another model for this text"),
     ({"kind": "refusal_field"}, "Use another model for this text"),
@@ -152,6 +153,29 @@ async def test_one_passage_that_never_succeeds_is_a_dead_letter(
     again = await place.index(source)
     assert (again.dead_letters, again.published) == (0, True)
     assert place.server.stats()["steps"]["extract"]["calls"] == 1
+
+
+@pytest.mark.parametrize("kind", ["no_system", "stream_alone", "short_answers"])
+async def test_a_server_gets_its_requests_as_it_takes_them(
+    kind: str, undisturbed: tuple[Export, int], place: Place, source: Path
+) -> None:
+    graph, calls = undisturbed
+    place.server.misbehave({"kind": kind})
+    report = await place.index(source, concurrency=1)
+    assert (place.graph(), report.dead_letters) == (graph, 0)
+    assert place.server.stats()["calls"] == calls + 1, "it is told once"
+    (answer,) = await place.ask("Who built Orla Bridge?")
+    assert answer.answer
+    assert place.server.stats()["kinds"].keys() == {kind}
+
+
+async def test_the_lines_before_a_cut_are_kept_and_the_report_says_so(place: Place, source: Path) -> None:
+    place.server.misbehave({"step": "extract", "text": "1903", "kind": "truncated"})
+    report = await place.index(source)
+    assert (report.dead_letters, report.published) == (0, True)
+    (told,) = report.skipped
+    assert told.path == "extract (openai/m)"
+    assert told.reason == "left out 1 line of its answers that hold no record"
 
 
 @pytest.mark.patient

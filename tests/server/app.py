@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.server import wire
 from tests.server.answers import NoRuleError, answer_step
 from tests.server.batches import Batches
-from tests.server.faults import Reply, Rule, Script, refused, spoiled
+from tests.server.faults import Reply, Rule, Script, particular, refused, spoiled
 from tests.server.ledger import Ledger, tokens_of
 from tests.server.peers import peer_answer, peer_step
 from tests.server.wire import cut, step_of, texts_of
@@ -289,6 +289,8 @@ async def _refusal(call: Call) -> web.StreamResponse | None:
     if rule.kind == "hang":
         await asyncio.sleep(rule.seconds)
         return _error(504, "hung")
+    if (told := particular(rule, call.body)) is not None:
+        return web.json_response(told, status=400)
     turned_down = refused(rule, call.model, tokens_of(texts_of(call.body)))
     if turned_down is None:
         return None

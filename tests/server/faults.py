@@ -20,17 +20,18 @@ from tests.server.wire import texts_of
 # Answered instead of the model, with the status and body that the named server gives.
 Refused = Literal[
     "rate_limit", "quota", "server_error", "unauthorized", "no_model",
-    "overflow_openai", "unsupported", "error_in_success",
+    "overflow_openai", "unsupported", "error_in_success", "no_system", "stream_alone", "short_answers",
 ]  # fmt: skip
 # The connection itself: closed at once, closed within the body, no answer for `seconds`, the body in small pieces.
 Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
     "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "thinking",
-    "content_filter", "overflow_silent", "nothing", "twice", "says_only", "says_too", "writes",
+    "content_filter", "overflow_silent", "nothing", "twice", "says_only", "says_too", "writes", "loose", "round",
 ]  # fmt: skip
 Kind = Refused | Broken | Spoiled
 REFUSAL = "I'm sorry, but I can't help with that request."
+SHORT_ANSWER = 1500  # tokens that `short_answers` allows
 THOUGHT = 'The text names things. Perhaps {"entities": []}? No: I look again, then answer.'
 
 
@@ -99,6 +100,21 @@ class Script:
         return firing[0].rule
 
 
+def particular(rule: Rule, body: Mapping[str, object]) -> Mapping[str, object] | None:
+    """What a server says that takes requests only as it wants them, in the bodies of other servers than OpenAI's; None
+    for a request that it takes, and for other kinds."""
+    turns, most = body.get("messages"), body.get("max_tokens")
+    roles = [turn.get("role") for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
+    if rule.kind == "no_system" and "system" in roles:
+        return {"object": "error", "message": "System role not supported", "type": "BadRequestError", "code": 400}
+    if rule.kind == "stream_alone" and not body.get("stream"):
+        return {"detail": "This model only supports stream mode."}
+    if rule.kind == "short_answers" and isinstance(most, int) and most > SHORT_ANSWER:
+        places = ["body", "max_tokens"]
+        return {"detail": [{"loc": places, "msg": f"Input should be at most {SHORT_ANSWER}", "input": most}]}
+    return None
+
+
 def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str], Mapping[str, object]] | None:
     """Status, headers and body of a request that the server turns down; None for a kind that answers."""
     after = {"Retry-After": rule.retry_after} if rule.retry_after else {}
@@ -151,6 +167,8 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "fenced": Reply(f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
         "nothing": Reply(_emptied(content)),
+        "loose": Reply(_loose(content)),
+        "round": Reply(_round(content), finish="length"),
         "twice": Reply(f"{content}\n{content}"),
         "content_filter": Reply("", finish="content_filter"),
         "says_only": Reply(_instead(content, rule.says)),
@@ -158,6 +176,21 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "writes": Reply(rule.says),
     }
     return replies.get(rule.kind, Reply(content))
+
+
+def _loose(content: str) -> str:
+    """What has one reading: JSON as Python writes it, with prose in braces before; records as a list with a line too
+    many."""
+    if content.startswith("{"):
+        return f"The set {{Ada}} says so.\n{json.loads(content)!r}"
+    lines = content.replace("\t", " | ").split("\n")
+    return "\n".join(["Here are the records:", *(f"- {line}" for line in lines)])
+
+
+def _round(content: str) -> str:
+    """Records whose last one is said again and again, until the answer is cut."""
+    *records, end = content.split("\n")
+    return content if content.startswith("{") else "\n".join([*records, *records[-1:] * 50, end[:1]])
 
 
 def _malformed(content: str) -> str:

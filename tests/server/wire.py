@@ -2,7 +2,8 @@
 
 The protocol, which rests on no wording of a prompt:
 
-- the system message holds a line `Step: extract` (any step of `RULES`);
+- the system message holds a line `Step: extract` (any step of `RULES`); without one, what stands before the fields of
+  the first user message is it;
 - the last user message with fields holds them as `[[ ## name ## ]]` blocks, what is no string as JSON;
 - the answer's form is
   - *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line for each item of
@@ -153,4 +154,6 @@ def _messages(body: Json) -> Sequence[tuple[str, str]]:
 
 
 def _system(body: Json) -> str:
-    return "\n".join(text for role, text in _messages(body) if role in {"system", "developer"})
+    turns = _messages(body)
+    system = "\n".join(text for role, text in turns if role in {"system", "developer"})
+    return system or next((_FIELD.split(text)[0] for role, text in turns if role == "user"), "")
