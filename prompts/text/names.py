@@ -8,11 +8,11 @@ from typing import NamedTuple
 from prompts.text.amounts import MONTH_OF, WEEKDAYS
 from prompts.text.regex import regex
 from prompts.text.tokens import usually_lower
-from prompts.text.words import STOPWORDS, group_of, words_in
+from prompts.text.words import LEADING, STOPWORDS, TRAILING, group_of, is_signed, words_in
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
 
-_TOKEN = regex(r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*\.?|&")
+_TOKEN = regex(rf"{LEADING}[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*(?:{TRAILING}|\.)?|&")
 _CONNECTORS = words_in("english", "connectors")
 # A run may cross these only when the joined name is well known as one; alone they separate two names.
 _WEAK = frozenset("and for on in to e y".split())
@@ -82,9 +82,9 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
         word, at = match.group(), match.start()
         lower = word.lower().rstrip(".")
         initial = len(word) == 2 and word[0].isupper()
-        if word.endswith(".") and not (lower in TITLES or initial or word.count(".") > 1):
+        if word.endswith(".") and not (lower in TITLES or initial or word.count(".", 1) > 1):
             word = word[:-1]
-        upper = word[:1].isupper()
+        upper = word.lstrip(".")[:1].isupper()
         opens = upper and (not tokens or _opens(text, max(start, at - 4), at, tokens[-1]))
         tokens.append(_Token(word, lower, at, at + len(word), upper, opens))
     return tokens
@@ -231,8 +231,8 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSp
         return None
     if _REFERENCE.match(name):
         return None
-    letters = sum(c.isalpha() for c in name)
-    if letters < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
+    signs = sum(c.isalpha() for c in name) + is_signed(name)  # "C#" has two
+    if signs < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
         return None
     return NameSpan(" ".join(name.split()), start, start + len(name), kind)
 
@@ -254,7 +254,8 @@ def _title_spans(text: str, title: str) -> list[tuple[int, int]]:
         return []
     name = r"\s+".join(map(re.escape, words))
     # "Orla Sound" is no name of its own where "Orla Sound Authority" stands.
-    return [match.span() for match in re.finditer(rf"(?<!\w){name}(?!\w)(?! [A-Z])", text)]
+    alone = rf"(?<!\w){name}(?!\w|{TRAILING})(?! [A-Z])"
+    return [match.span() for match in re.finditer(alone, text)]
 
 
 TITLES = words_in("english", "titles")
