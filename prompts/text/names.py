@@ -20,6 +20,7 @@ _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = regex(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
 _INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
+_TURKIC, _ENDING = regex("[ığ]"), regex(r"(?<=\w\w)['’][a-zçğıöşü]{1,5}$")
 _SHOUTED = 3  # a sentence of at least so many words in capitals is a heading or a cry: its capitals name nothing
 
 
@@ -44,10 +45,19 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """How the text writes its words: those seen small, and those seen with a capital inside a sentence."""
+    """How the text writes its words: those seen small, those seen with a capital inside a sentence, and whether names
+    have endings behind an apostrophe, as in Turkish ("Kestel'de")."""
 
     small: frozenset[str]
     capital: frozenset[str]
+    endings: bool = False
+
+    def ending(self, word: str) -> int:
+        """How many signs of a word are no part of its name: its apostrophe and what follows."""
+        if word.endswith(("'s", "’s")):
+            return 2
+        match = _ENDING.search(word) if self.endings else None
+        return len(match.group()) if match else 0
 
 
 def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "") -> list[NameSpan]:
@@ -60,6 +70,7 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
         frozenset(token.lower for tokens in token_lists for token in tokens if not token.upper),
         frozenset(_base(token.lower) for tokens in token_lists for token in tokens if token.upper and not token.opens)
         | frozenset(match.group().lower() for match in _TOKEN.finditer(title)),
+        _TURKIC.search(text) is not None,
     )
     titles = []
     for start, end in _title_spans(text, title):
@@ -70,7 +81,7 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
     spans: list[NameSpan] = list(titles)
     for tokens in token_lists:
         for first, last in _runs(text, tokens, usage):
-            span = _clean(text, tokens, first, last)
+            span = _clean(text, tokens, first, last, usage)
             if span is not None and not any(other.start < span.end and span.start < other.end for other in titles):
                 spans.append(span)
     return sorted(spans, key=lambda span: span.start) if titles else spans
@@ -167,7 +178,7 @@ def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> list[tuple[int,
 
 def _extend(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> int | None:
     """The index of the next token that belongs to the run ending at `last`, over connectors, or None."""
-    if tokens[last].text.endswith(("'s", "’s")):
+    if usage.ending(tokens[last].text):
         return None
     step = last + 1
     weak = meant = False
@@ -217,13 +228,12 @@ def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
     return "thing"
 
 
-def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSpan | None:
+def _clean(text: str, tokens: Sequence[_Token], first: int, last: int, usage: _Usage) -> NameSpan | None:
     while last > first and tokens[last].text in _CONNECTORS:
         last -= 1
     kind = _kind(text, tokens, first, last)
     start, end = tokens[first].start, tokens[last].end
-    if text[start:end].endswith(("'s", "’s")):
-        end -= 2
+    end -= usage.ending(text[start:end])
     name = text[start:end].rstrip("'’")
     if name.isupper() and (last - first >= _SHOUTED or _is_phrase(tokens, first, last)):
         return None

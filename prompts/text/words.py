@@ -32,6 +32,9 @@ _POINT = regex(r"(?<=[^\W\d_])\.|(?<=\d)\.(?!\d)")
 _SIGNED = regex(r"^\.|[#♯♭+−]$")
 _APOSTROPHE_S = regex(r"['’]s\b")
 _LEAST_BARE = 3  # letters
+_ENDINGS_AFTER_APOSTROPHE = frozenset({"tr"})
+_LONGEST_ENDING = 3  # letters, in a text of another language
+_CODE = regex(r"[^\W\d_]-\d|\d-[^\W\d_]")
 _JOINT = regex(r"['’.\-]")
 
 
@@ -80,10 +83,15 @@ def fold(text: str) -> str:
     """Case, width and accents removed: "Łódź Ⅱ" and "lodz ii" compare equal where Unicode decomposes them."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKD", text.casefold()).replace("♯", "#")
+    folded = unicodedata.normalize("NFKD", text.casefold()).replace("♯", "#").replace("ı", "i")
     for mark in filter(unicodedata.combining, set(folded)):  # a text has few different marks, and many characters
         folded = folded.replace(mark, "")
     return unicodedata.normalize("NFC", folded)
+
+
+def _lower(text: str) -> str:
+    """A text in lower case, "İ" as "i" without a point above it."""
+    return text.casefold().replace("i\u0307", "i")
 
 
 @cache
@@ -208,11 +216,31 @@ def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
         bare = bare_word(word)
         # A short one is another name without its sign ("C#"); a longer one is also called without it ("Notepad++").
         return (word,) if len(bare) < _LEAST_BARE else (word, *word_terms(bare, language))
-    whole = stem(_APOSTROPHE_S.sub("", word), language)
+    word = _without_affix(_APOSTROPHE_S.sub("", word), language)
+    whole = stem(word, language)
+    together = (word.replace("-", ""),) if _CODE.search(word) else ()  # "A-100" is also written "A100"
     pieces = [piece for piece in _JOINT.split(word) if len(piece) > 1]
     if len(pieces) < 2:
-        return (whole,)
-    return (whole, *(stem(piece, language) for piece in pieces if piece != "s"))
+        return (whole, *together)
+    return (whole, *together, *(stem(piece, language) for piece in pieces if piece != "s"))
+
+
+@cache
+def _elided() -> frozenset[str]:
+    """What stands before an apostrophe and is no part of the word after it: "l", "dell"."""
+    return frozenset(word for known in known_languages().values() for word in known.get("elided", "").split())
+
+
+def _without_affix(word: str, language: str) -> str:
+    """A word without the article or preposition before its apostrophe ("dell'Olmo"), or the ending after it
+    ("Köprü'yü")."""
+    before, _, after = word.replace("’", "'").partition("'")
+    if not after or "'" in after:
+        return word
+    if before in _elided():
+        return after
+    ends = language in _ENDINGS_AFTER_APOSTROPHE or len(after) <= _LONGEST_ENDING
+    return before if ends and len(before) >= _LEAST_BARE else word
 
 
 def terms(text: str, language: str = "en") -> list[str]:
@@ -222,7 +250,7 @@ def terms(text: str, language: str = "en") -> list[str]:
     """
     language = language if language in STEMMERS else "en"
     # Other stemmers know their accents, and fold what they leave.
-    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", text.casefold())
+    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", _lower(text))
     left_out = stopwords(language)
     result: list[str] = []
     for word in WORD.findall(folded):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from prompts.extract import ALIAS_PREDICATE
+from prompts.text.regex import regex
 from storage.graph_records import Extraction
 from storage.records import by_key
 from tasks.resolve.keys import main_kind, name_key
@@ -33,17 +34,28 @@ class NamesRead:
 
     `keys` holds the keys that a document names and `documents` the documents that name a key, `written` the ways in
     which a key is written, `stated` (document, key, key) of names that a text calls the same, `qualified` the keys with
-    a qualifier by the bare key, and `ties` for these the keys at the other ends of their relations.
+    a qualifier by the bare key, and `ties` for these the keys at the other ends of their relations. `bare_titles` has
+    by document the key of a title that a comma qualifies ("Paris, Texas"), without the qualifier.
     """
 
     keys: Mapping[str, Sequence[str]]
     documents: Mapping[str, Sequence[str]]
     kinds: Mapping[str, str]
     titles: Mapping[str, str]
+    bare_titles: Mapping[str, str]
     written: Mapping[str, Sequence[str]]
     stated: Sequence[tuple[str, str, str]]
     qualified: Mapping[str, Sequence[str]]
     ties: Mapping[str, set[str]]
+
+
+_BY_COMMA = regex(r"([^,，]+), ([A-Z]\w*(?: [A-Z]\w*){0,2})")
+
+
+def _before_comma(title: str) -> str:
+    """The key of the name that a title qualifies after a comma, or nothing."""
+    match = _BY_COMMA.fullmatch(title)
+    return name_key(match[1]) if match else ""
 
 
 def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
@@ -82,6 +94,7 @@ def names_read(extractions: Extractions, documents: Mapping[str, str], titles: M
         documents=where,
         kinds={key: main_kind(counted) for key, counted in kinds.items()},
         titles={document: name_key(title) for document, title in titles.items()},
+        bare_titles={document: bare for document, title in titles.items() if (bare := _before_comma(title))},
         written=written,
         stated=sorted(stated),
         qualified={bare: sorted(names) for bare, names in qualified.items()},

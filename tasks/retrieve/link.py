@@ -275,11 +275,17 @@ class Names:
             return self._admits(question, stretch, cased, introduced)
 
         stretches = map(list, longest_stretches(words, admits))
-        return [link for stretch in stretches for link in self._linked(question, stretch, key_of(stretch), 1.0)]
+        return [link for stretch in stretches for link in self._linked(question, stretch, self._known(stretch), 1.0)]
+
+    def _known(self, stretch: Sequence[QuestionWord]) -> str:
+        """The key of a stretch, without an ending behind an apostrophe where it is only known so ("Kestel'de")."""
+        key = key_of(stretch)
+        bare = key.rpartition("'")[0]
+        return bare if key not in self.by_key and " " not in key[len(bare) :] and bare in self.by_key else key
 
     def _admits(self, question: str, stretch: list[QuestionWord], cased: bool, introduced: bool) -> bool:
         """Whether a stretch is a known name, used as a name; `introduced`: after a word like "film"."""
-        first, key = stretch[0], key_of(stretch)
+        first, key = stretch[0], self._known(stretch)
         if key not in self.by_key:
             return False
         if len(stretch) == 1 and (not first.tells or (first.start == 0 and key in IMPERATIVES)):

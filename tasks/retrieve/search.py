@@ -9,15 +9,17 @@ of the question its linked names cover, the more words and meaning count. The fi
 import asyncio
 import copy
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded at their first use
 
 from prompts.engine.rerankers import Reranker
-from prompts.text.words import fold_name, is_han
+from prompts.text.regex import regex
+from prompts.text.words import fold_name, is_han, terms
 from storage.answer_records import Passage, Reranking
 from storage.columns import ById, column_of
 from storage.database import SparseCounts
@@ -26,6 +28,7 @@ from storage.records import Chunk, by_key
 from tasks.retrieve.lexical import Lexicon, Scores, passage_of, scaled
 from tasks.retrieve.link import Link, Names
 from tasks.retrieve.passage_sets import (
+    FUSED_DEPTH,
     Bridges,
     Flags,
     PassageSetSelector,
@@ -49,6 +52,40 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
 
 
 LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
+
+
+class NamedTitle(NamedTuple):
+    """The terms of a title that a question holds, and whether they are all of it (a qualifier in brackets aside)."""
+
+    held: frozenset[str]
+    whole: bool
+
+    def outnames(self, other: "NamedTitle") -> bool:
+        """Whether the question means this document rather than one whose title is alike."""
+        if not self.whole or not other.held:
+            return False
+        return other.held < self.held or (other.held == self.held and not other.whole)
+
+
+def named_title(chunk: Chunk, wanted: Set[str], by_link: Set[str]) -> NamedTitle:
+    """What of a chunk's title a question holds whose terms are `wanted`; a title of one word is only named where a name
+    of the question, whose terms are `by_link`, has it."""
+    every, name = _title_terms(chunk.title, chunk.language)
+    held = every & wanted
+    return NamedTitle(held, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link))
+
+
+@lru_cache(maxsize=20_000)
+def _title_terms(title: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The terms of a title, and those that stand in no brackets."""
+    every, name = (
+        frozenset(term for term in terms(text, language) if "-" not in term)  # whose parts are terms too
+        for text in (title, _QUALIFIER.sub("", title))
+    )
+    return every, name or every
+
+
+_QUALIFIER = regex(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
@@ -231,7 +268,23 @@ class SearchIndex:
         first = self.selector.first(asked, allowed, self.parts) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
-        return [*first, *best_places(rest, k)][:k]
+        ordered = [*first, *best_places(rest, max(k - len(first), 0))]
+        return self._with_named_titles_first(asked, allowed, ordered)[:k]
+
+    def _with_named_titles_first(self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]) -> list[int]:
+        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas" where the question names
+        all of that title; and the other way round where it names no Texas."""
+        wanted = frozenset(self.lexicon.terms_of(asked.question))
+        by_link = frozenset(term for link in asked.links for term in self.lexicon.terms_of(link.text))
+        near = [place for scores in (asked.base, asked.lexical) for place in best_places(scores, FUSED_DEPTH, allowed)]
+        named = {place: named_title(self.chunks[place], wanted, by_link) for place in (*ordered, *near)}
+        result: dict[int, None] = {}
+        for place in ordered:
+            rivals = [other for other in named if named[other].outnames(named[place])]
+            if rivals and not any(other in result for other in rivals):
+                result[max(rivals, key=lambda other: (asked.base[other], -other))] = None
+            result.setdefault(place)
+        return list(result)
 
     def allowed(self, documents: Collection[str] | None) -> Flags:
         """Which chunks are of these documents, in their order; all for None."""
