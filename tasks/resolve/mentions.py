@@ -34,15 +34,14 @@ class NamesRead:
 
     `keys` holds the keys that a document names and `documents` the documents that name a key, `written` the ways in
     which a key is written, `stated` (document, key, key) of names that a text calls the same, `qualified` the keys with
-    a qualifier by the bare key, and `ties` for these the keys at the other ends of their relations. `bare_titles` has
-    by document the key of a title that a comma qualifies ("Paris, Texas"), without the qualifier.
+    a qualifier, in brackets or after the comma of a title, by the bare key, and `ties` for these the keys at the other
+    ends of their relations.
     """
 
     keys: Mapping[str, Sequence[str]]
     documents: Mapping[str, Sequence[str]]
     kinds: Mapping[str, str]
     titles: Mapping[str, str]
-    bare_titles: Mapping[str, str]
     written: Mapping[str, Sequence[str]]
     stated: Sequence[tuple[str, str, str]]
     qualified: Mapping[str, Sequence[str]]
@@ -52,10 +51,13 @@ class NamesRead:
 _BY_COMMA = regex(r"([^,，]+), ([A-Z]\w*(?: [A-Z]\w*){0,2})")
 
 
-def _before_comma(title: str) -> str:
-    """The key of the name that a title qualifies after a comma, or nothing."""
+def _without_comma(title: str, named: Collection[str]) -> str:
+    """The key of the name that a title qualifies after a comma ("Paris, Texas"), or nothing; `named` are the keys of its
+    document, one of which shows that a name is inverted ("Korb, Ada")."""
     match = _BY_COMMA.fullmatch(title)
-    return name_key(match[1]) if match else ""
+    if match is None or name_key(f"{match[2]} {match[1]}") in named:
+        return ""
+    return name_key(match[1])
 
 
 def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
@@ -79,22 +81,25 @@ def names_read(extractions: Extractions, documents: Mapping[str, str], titles: M
     for key in written:
         if key.endswith(")"):
             qualified[key[: key.rindex(" (")]].add(key)
+    for document, title in titles.items():
+        if bare := _without_comma(title, named_in.get(document, ())):
+            qualified[bare].add(name_key(title))
+    with_qualifier = {key for names in qualified.values() for key in names}
     stated: set[tuple[str, str, str]] = set()
     ties: dict[str, set[str]] = defaultdict(set)
-    named = [name for keys_of in qualified.values() for key in keys_of for name in written[key]]
+    named = [name for key in sorted(with_qualifier) for name in written.get(key, ())]
     for chunk, source, predicate, target in extractions.related(ALIAS_PREDICATE, named):
         ends = name_key(source), name_key(target)
         if predicate == ALIAS_PREDICATE and ends[0] != ends[1]:
             stated.add((documents[chunk], *ends))
         for end, other in (ends, ends[::-1]):
-            if end.endswith(")"):
+            if end in with_qualifier:
                 ties[end].add(other)
     return NamesRead(
         keys=keys,
         documents=where,
         kinds={key: main_kind(counted) for key, counted in kinds.items()},
         titles={document: name_key(title) for document, title in titles.items()},
-        bare_titles={document: bare for document, title in titles.items() if (bare := _before_comma(title))},
         written=written,
         stated=sorted(stated),
         qualified={bare: sorted(names) for bare, names in qualified.items()},

@@ -162,7 +162,7 @@ class Homonyms:
     def target(self, document: str, key: str) -> tuple[str, str]:
         """The key that a key stands for in a document, and why."""
         title = self.read.titles.get(document, "")
-        if title in self.read.qualified.get(key, ()) or key == self.read.bare_titles.get(document):
+        if title in self.read.qualified.get(key, ()):
             return title, "the document's title names it with a qualifier"
         candidates = self.several.get(key, ())
         if not candidates or title == key:

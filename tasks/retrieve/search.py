@@ -293,8 +293,41 @@ class SearchIndex:
         return mask
 
     def rank(self, scores: Scores, k: int) -> list[Passage]:
-        """The k best chunks that score above 0, best first; ties go to the earlier chunk."""
-        return [passage_of(self.chunks[place], scores[place]) for place in best_places(scores, k)]
+        """The k best chunks that score above 0, best first, each text once; ties go to the earlier chunk."""
+        found = scores > 0
+        best = best_places(scores, k, self.without_copies(scores, found))
+        return [self.passage(place, scores[place], found) for place in best]
+
+    def passage(self, place: int, score: float, allowed: Flags) -> Passage:
+        """A chunk as a passage with its score, and the other allowed documents that hold its text."""
+        passage = passage_of(self.chunks[place], score)
+        also = self._holding(place, allowed)
+        return passage.model_copy(update={"also": also}) if also else passage
+
+    @cached_property
+    def _copies(self) -> Mapping[int, Sequence[int]]:
+        """The places of the chunks with one text, by each of them; none for a text that stands once."""
+        by_text = by_key((chunk.text.strip(), place) for place, chunk in enumerate(self.chunks))
+        return {place: places for places in by_text.values() if len(places) > 1 for place in places}
+
+    def without_copies(self, scores: Scores, allowed: Flags) -> Flags:
+        """The allowed chunks but, of those with one text, only the best; ties go to the earlier one."""
+        once = allowed.copy()
+        for place, places in self._copies.items():
+            if place == places[0]:
+                held = [copy for copy in places if allowed[copy]]
+                best = max(held, key=lambda copy: (scores[copy], -copy), default=place)
+                once[[copy for copy in held if copy != best]] = False
+        return once
+
+    def other_documents(self, chunk: str, documents: Collection[str] | None) -> tuple[str, ...]:
+        """The documents among these (None: all) that hold the text of a chunk as well, by id."""
+        return self._holding(self.position[chunk], self.allowed(documents)) if chunk in self.position else ()
+
+    def _holding(self, place: int, allowed: Flags) -> tuple[str, ...]:
+        copies = self._copies.get(place, ())
+        holding = {self.chunks[copy].document for copy in copies if allowed[copy]}
+        return tuple(sorted(holding - {self.chunks[place].document}))
 
     def switched(self, parts: SearchParts) -> "SearchIndex":
         """The same index, searched with some parts left out."""
@@ -324,18 +357,21 @@ async def retrieve(
     `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph alone).
 
     A passage's score says how well it fits by itself, by words, meaning and the graph (see `SearchedQuestion.base`);
-    the order also counts how passages belong together, so that a score may be higher than one before it.
+    the order also counts how passages belong together, so that a score may be higher than one before it. A text that
+    several documents hold comes once, from the one that fits best.
     """
-    allowed = index.allowed(documents)
+    allowed = once = index.allowed(documents)
     best, fits = dict[int, float](), np.zeros(len(index.chunks))
     for number, (query, near) in enumerate(zip(queries, dense, strict=True)):
         weight = FURTHER_QUERY if number else 1.0
         asked = index.asked(query, near)
+        if not number:
+            once = index.without_copies(asked.base, allowed)
         fits = np.maximum(fits, weight * asked.base)
-        for rank, place in enumerate(index.order(asked, allowed, k), 1):
+        for rank, place in enumerate(index.order(asked, once, k), 1):
             best[place] = max(best.get(place, 0.0), weight / rank)
     order = sorted(best, key=lambda place: (-best[place], place))[:k]
-    return [passage_of(index.chunks[place], fits[place]) for place in order]
+    return [index.passage(place, fits[place], allowed) for place in order]
 
 
 # --- reranking -------------------------------------------------------------------------------------------------------
