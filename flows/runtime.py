@@ -149,9 +149,9 @@ class Runtime:
 
         settings, limits = self.settings, self.settings.policy().limits
         parts = (
-            READER_VERSION, WORDS_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.communities,
-            settings.community_size, limits.report, limits.summary, self.sparing, self.embedder.name,
-            *sorted(self.authors.items()),
+            READER_VERSION, WORDS_VERSION, settings.chunk_tokens, settings.chunk_overlap,
+            settings.communities, settings.community_size, limits.report, limits.summary, self.sparing,
+            self.embedder.name, *sorted(self.authors.items()),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

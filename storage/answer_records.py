@@ -49,7 +49,8 @@ Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
 
 class Passage(Record):
-    """A retrieved chunk; scores compare within one question only, and are 0 where nothing was scored.
+    """A retrieved chunk; scores compare within one question only, and are 0 where nothing was
+    scored.
 
     `also` are other documents that hold the same text: it is shown once.
     """

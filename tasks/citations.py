@@ -34,8 +34,8 @@ def piece_tokens(title: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`text` is `[start, end)` of a stored document, which is called `name`; `chunks` are (id, start) of the passages that
-    it is made of, `also` the other documents that hold the same text."""
+    """`text` is `[start, end)` of a stored document, which is called `name`; `chunks` are (id, start)
+    of the passages that it is made of, `also` the other documents that hold the same text."""
 
     document: str
     name: str
@@ -80,7 +80,8 @@ def source_of(chunk: Chunk, start: int | None = None, end: int | None = None) ->
 
 
 def merged(sources: Iterable[Source]) -> list[Source]:
-    """Sources that overlap or touch as one, in the place of the better one; what one there is also in comes no more."""
+    """Sources that overlap or touch as one, in the place of the better one; a text that one names as
+    also in a document does not come from that document once more."""
     result: list[Source] = []
     for new in sources:
         if any(new.document in source.also and new.text == source.text for source in result):
@@ -112,7 +113,8 @@ def _joined(source: Source, other: Source) -> Source:
     first, second = sorted((source, other), key=lambda source: source.start)
     text = first.text + second.text[max(first.end - second.start, 0) :]
     chunks = tuple(sorted({*first.chunks, *second.chunks}, key=lambda chunk: chunk[1]))
-    return replace(first, text=text, chunks=chunks, also=tuple(name for name in first.also if name in second.also))
+    also = tuple(name for name in first.also if name in second.also)
+    return replace(first, text=text, chunks=chunks, also=also)
 
 
 def packed(sources: Iterable[Source], most: int) -> list[Source]:

@@ -68,7 +68,8 @@ def _match(text: str, pattern: str, flags: int = 0) -> tuple[int, int] | None:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether the characters at both ends belong to no longer word ("C" not to "C#"; Chinese characters never do)."""
+    """Whether the characters at both ends belong to no longer word: "C" is none in "C#". Chinese
+    characters never do."""
     if _SIGN_AFTER.match(text, end) or _POINT_BEFORE.match(text, start):
         return False
     pairs = (text[start - 1 : start + 1] if start else "", text[end - 1 : end + 1])

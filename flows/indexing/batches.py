@@ -178,8 +178,8 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
 
 
 async def _store_terms(chunks: Sequence[Chunk], staging: Staging) -> None:
-    """The terms of the chunks that have none yet, or were cut by other rules, batch by batch: what waits for a model gets
-    its turn in between."""
+    """The terms of the chunks that have none yet, or whose terms were cut by other rules, batch by
+    batch: what waits for a model gets its turn in between."""
     cut_alike = staging.meta.get_meta(TERMS) == WORDS_VERSION
     done = staging.documents.chunks_with_postings() if cut_alike else set()
     todo = [chunk for chunk in chunks if chunk.id not in done]

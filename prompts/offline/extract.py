@@ -19,7 +19,17 @@ from prompts.text.regex import regex
 from prompts.text.relevance import PRONOUN
 from prompts.text.segment import units
 from prompts.text.tokens import usually_lower
-from prompts.text.words import CJK, LEADING, STOPWORDS, TRAILING, WORD, fold, groups_in, is_han, words_in
+from prompts.text.words import (
+    CJK,
+    LEADING,
+    STOPWORDS,
+    TRAILING,
+    WORD,
+    fold,
+    groups_in,
+    is_han,
+    words_in,
+)
 
 # --- what a passage yields -------------------------------------------------------------------------------------------
 
@@ -204,7 +214,9 @@ def _kind_of_cell(text: str) -> str:
     words = _CELL_WORD.findall(text)
     if not 0 < len(words) <= _MOST_WORDS or len(text) > _LONGEST or re.search("[!?;:]", text):
         return ""
-    if not all(word in _LINKING or not word[0].islower() for word in words) or not text.lstrip(".")[:1].isupper():
+    if not all(word in _LINKING or not word[0].islower() for word in words):
+        return ""
+    if not text.lstrip(".")[:1].isupper():
         return ""
     if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
         return ""

@@ -24,7 +24,14 @@ _ENGLISH_SHARE = 1 / 12  # of such words: no detector need be asked
 _SAMPLE = 3_000  # characters
 _OTHER_SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko", "none": "und"}
 # Of a question that is too short for the detector: the language that most write in its script.
-_OF_SCRIPT = {"ARABIC": "ar", "HEBREW": "he", "THAI": "th", "DEVANAGARI": "hi", "GREEK": "el", "CYRILLIC": "ru"}
+_OF_SCRIPT = {
+    "ARABIC": "ar",
+    "HEBREW": "he",
+    "THAI": "th",
+    "DEVANAGARI": "hi",
+    "GREEK": "el",
+    "CYRILLIC": "ru",
+}
 _CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals tell no name
 _ASKED = ("number", "date", "person", "reason")
 
@@ -39,7 +46,8 @@ class Language:
 
     @property
     def label(self) -> str:
-        """What stands above excerpts: in the language of the question, which may be another than that of the texts."""
+        """What stands above excerpts: in the question's language, which may be another than that
+        of the texts."""
         code = self._asked_in() if self.question else self.code
         return known_languages().get(code, {}).get("label", "From the documents:")
 
@@ -48,8 +56,9 @@ class Language:
             return self.code
         detected = language_of(self.question, self.unsure)
         if detected == "und":
-            scripts = (unicodedata.name(sign, "").split(" ")[0] for sign in self.question if sign.isalpha())
-            return next((_OF_SCRIPT[script] for script in scripts if script in _OF_SCRIPT), detected)
+            letters = filter(str.isalpha, self.question)
+            scripts = (unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
+            return next((_OF_SCRIPT[name] for name in scripts if name in _OF_SCRIPT), detected)
         words = frozenset(WORD.findall(self.question.casefold()))
         own, other = (len(words & stopwords(code)) for code in (self.code, detected))
         return self.code if own > other else detected

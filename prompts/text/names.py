@@ -12,7 +12,10 @@ from prompts.text.words import LEADING, STOPWORDS, TRAILING, group_of, is_signed
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
 
-_TOKEN = regex(rf"{LEADING}[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*(?:{TRAILING}|\.)?|&")
+# "A-" is a grade; a hyphen before "and" leaves a word out.
+_GRADE = r"(?<=\b[A-Z])[-–](?=[\s.,;:!?)]|$)(?! (?:and|or|und|oder|et|ou|y|e|o)\b)"
+_WORD = r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*"
+_TOKEN = regex(rf"{LEADING}{_WORD}(?:{TRAILING}|{_GRADE}|\.)?|&")
 _CONNECTORS = words_in("english", "connectors")
 # A run may cross these only when the joined name is well known as one; alone they separate two names.
 _WEAK = frozenset("and for on in to e y".split())
@@ -45,8 +48,8 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """How the text writes its words: those seen small, those seen with a capital inside a sentence, and whether names
-    have endings behind an apostrophe, as in Turkish ("Kestel'de")."""
+    """How the text writes its words: those seen small, those seen with a capital inside a sentence,
+    and whether names have endings behind an apostrophe, as in Turkish ("Kestel'de")."""
 
     small: frozenset[str]
     capital: frozenset[str]
@@ -241,8 +244,11 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int, usage: _U
         return None
     if _REFERENCE.match(name):
         return None
-    signs = sum(c.isalpha() for c in name) + is_signed(name)  # "C#" has two
-    if signs < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
+    signed = is_signed(name) or name.endswith(("-", "–"))
+    plain = name.lower().rstrip(".")
+    if sum(map(str.isalpha, name)) + signed < 2 or len(name) > 100:  # "C#" has two
+        return None
+    if plain in OPENERS or plain in TITLES:
         return None
     return NameSpan(" ".join(name.split()), start, start + len(name), kind)
 

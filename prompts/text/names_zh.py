@@ -28,7 +28,8 @@ _SAID = regex(r"[的了吗呢是谁]|什么|如何")
 _DEFINED = regex(rf"^([{CJK}]{{2,12}})(?=[(（][A-Za-z][A-Za-z ,-]+[)）](?:指|是|[:：]))", re.M)
 _MIXED = regex(r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9.+-]*(?:算法|基准|数据集|定理|定律|函数|指数|系数|协议|引擎)(?![器库])")
 _LATIN = regex(
-    rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}(?:\+|#)?(?![A-Za-z0-9_])"
+    rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}"
+    r"(?:\+|#)?(?![A-Za-z0-9_])"
 )
 _SPELLED = regex("[A-Za-z]{2}")
 _CALL = regex(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")

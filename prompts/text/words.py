@@ -26,7 +26,8 @@ _MINUS = r"[-–](?=\.?\d)(?:(?<=^.)|(?<=[\s<>=(].))"
 NAME_WORD = regex(
     f"{LEADING}{_LETTERS}(?:['’.]{_LETTERS})*(?:{TRAILING}|{_GRADE})?|[{CJK}]+|{_MINUS}|[+−<>=≤≥≠±×÷^%‰°′″§$€£¥]"
 )
-# The rules by which names are compared and terms are cut: an index that was made by others is made again.
+# Of the rules by which names are compared and terms are cut: the next run makes an index again that
+# was made by others.
 WORDS_VERSION = 2
 _POINT = regex(r"(?<=[^\W\d_])\.|(?<=\d)\.(?!\d)")
 _SIGNED = regex(r"^\.|[#♯♭+−]$")
@@ -120,8 +121,8 @@ def plain_name(name: str) -> str | None:
 
 
 def fold_name(name: str) -> str:
-    """The form under which names are compared: folded, without brackets, articles, possessive and punctuation; signs
-    that tell two names apart stay ("C#", "-5 V", "Section 3.1")."""
+    """The form under which names are compared: folded, without brackets, articles, possessive and
+    punctuation; signs that tell two names apart stay ("C#", "-5 V", "Section 3.1")."""
     return plain_name(name) or _folded_name(name)
 
 
@@ -173,7 +174,8 @@ def without_article(words: Sequence[Word]) -> Sequence[Word]:
 
 
 def _bare(word: str) -> str:
-    """A folded word without its points, but those of figures and before the word; a minus in one writing."""
+    """A folded word without its points, but those of figures and before the word; a minus in one
+    writing."""
     folded = fold(word)
     if folded[-1] in "-–−":
         letters = folded.rstrip("-–−")
@@ -214,11 +216,13 @@ def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
         return tuple(word[i : i + 2] for i in range(len(word) - 1))
     if is_signed(word):
         bare = bare_word(word)
-        # A short one is another name without its sign ("C#"); a longer one is also called without it ("Notepad++").
+        # A short one is another name without its sign ("C#"); a longer one is also called without it
+        # ("Notepad++").
         return (word,) if len(bare) < _LEAST_BARE else (word, *word_terms(bare, language))
     word = _without_affix(_APOSTROPHE_S.sub("", word), language)
     whole = stem(word, language)
-    together = (word.replace("-", ""),) if _CODE.search(word) else ()  # "A-100" is also written "A100"
+    # "A-100" is also written "A100".
+    together = (word.replace("-", ""),) if _CODE.search(word) else ()
     pieces = [piece for piece in _JOINT.split(word) if len(piece) > 1]
     if len(pieces) < 2:
         return (whole, *together)
@@ -228,7 +232,8 @@ def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
 @cache
 def _elided() -> frozenset[str]:
     """What stands before an apostrophe and is no part of the word after it: "l", "dell"."""
-    return frozenset(word for known in known_languages().values() for word in known.get("elided", "").split())
+    listed = (known.get("elided", "") for known in known_languages().values())
+    return frozenset().union(*map(str.split, listed))
 
 
 def _without_affix(word: str, language: str) -> str:

@@ -98,8 +98,8 @@ class Lexicon:
         return by_key((term[:1], term) for term in self.column)
 
     def _spelling(self, term: str) -> str:
-        """The term, or what it may be a misspelling of; without its sign where no term has one, as in an index that an
-        earlier version made."""
+        """The term, or what it may be a misspelling of; without its sign where no term has one, as in
+        an index that an earlier version made."""
         if not self._signed and is_signed(term):
             term = bare_word(term)
         if len(term) < SEARCHED or term in self.column or HAN_RUN.match(term):

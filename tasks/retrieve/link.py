@@ -37,8 +37,8 @@ MAX_WORDS = 16  # of a name
 
 
 class QuestionWord(NamedTuple):
-    """A word or sign of a question: its folded form, its place, whether a blank follows, whether it has a capital and
-    whether it carries meaning."""
+    """A word or sign of a question: its folded form, its place, whether a blank follows, whether it
+    has a capital and whether it carries meaning."""
 
     folded: str
     start: int
@@ -269,19 +269,25 @@ class Names:
     def _exact(self, question: str, words: list[QuestionWord], cased: bool) -> list[Link]:
         def admits(at: int, size: int) -> bool:
             introduced = at > 0 and words[at - 1].folded in INTRODUCING
-            stretch, beside = words[at : at + size], [*words[at - 1 : at], *words[at + size : at + size + 1]]
-            if _is_cut(question, stretch, beside) or (len(key_of(stretch)) < 2 and not _is_letter(stretch[0], beside)):
+            stretch, end = words[at : at + size], at + size
+            beside = [*words[at - 1 : at], *words[end : end + 1]]
+            if _is_cut(question, stretch, beside):
+                return False
+            if len(key_of(stretch)) < 2 and not _is_letter(stretch[0], beside):
                 return False
             return self._admits(question, stretch, cased, introduced)
 
         stretches = map(list, longest_stretches(words, admits))
-        return [link for stretch in stretches for link in self._linked(question, stretch, self._known(stretch), 1.0)]
+        known = ((stretch, self._known(stretch)) for stretch in stretches)
+        return [link for stretch, key in known for link in self._linked(question, stretch, key, 1.0)]
 
     def _known(self, stretch: Sequence[QuestionWord]) -> str:
-        """The key of a stretch, without an ending behind an apostrophe where it is only known so ("Kestel'de")."""
+        """The key of a stretch, without the ending behind its last apostrophe where it is known only
+        so ("Kestel'de")."""
         key = key_of(stretch)
-        bare = key.rpartition("'")[0]
-        return bare if key not in self.by_key and " " not in key[len(bare) :] and bare in self.by_key else key
+        bare, _, ending = key.rpartition("'")
+        is_ending = bare in self.by_key and " " not in ending
+        return bare if is_ending and key not in self.by_key else key
 
     def _admits(self, question: str, stretch: list[QuestionWord], cased: bool, introduced: bool) -> bool:
         """Whether a stretch is a known name, used as a name; `introduced`: after a word like "film"."""
@@ -392,11 +398,14 @@ def _is_cut(question: str, stretch: Sequence[QuestionWord], beside: Sequence[Que
 
 
 def _is_letter(word: QuestionWord, beside: Sequence[QuestionWord]) -> bool:
-    """Whether a word of one sign is a letter that may be a name ("Who designed C?"): no "I", and no part of "Plan B"."""
-    return word.capital and word.folded not in {"a", "i"} and not any(other.capital for other in beside)
+    """Whether a word of one sign is a letter that may be a name ("Who designed C?"): no "I", and no
+    part of "Plan B"."""
+    if not word.capital or word.folded in {"a", "i"}:
+        return False
+    return not any(other.capital for other in beside)
 
 
 def _same_signs(name: str, other: str) -> bool:
-    """Whether two names have the same figures, arabic and roman, and signs: "Louis XIV" is no slip for "Louis XV", nor
-    "Visual C" for "Visual C#"."""
+    """Whether two names have the same figures, arabic and roman, and signs: "Louis XIV" is no slip
+    for "Louis XV", nor "Visual C" for "Visual C#"."""
     return _TELLING.findall(name) == _TELLING.findall(other)

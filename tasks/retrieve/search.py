@@ -55,7 +55,8 @@ LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
 
 
 class NamedTitle(NamedTuple):
-    """The terms of a title that a question holds, and whether they are all of it (a qualifier in brackets aside)."""
+    """The terms of a title that a question holds, and whether they are all of it, a qualifier in
+    brackets aside."""
 
     held: frozenset[str]
     whole: bool
@@ -68,8 +69,8 @@ class NamedTitle(NamedTuple):
 
 
 def named_title(chunk: Chunk, wanted: Set[str], by_link: Set[str]) -> NamedTitle:
-    """What of a chunk's title a question holds whose terms are `wanted`; a title of one word is only named where a name
-    of the question, whose terms are `by_link`, has it."""
+    """What of a chunk's title a question holds whose terms are `wanted`; a title of one word is only
+    named where a name of the question, whose terms are `by_link`, has it."""
     every, name = _title_terms(chunk.title, chunk.language)
     held = every & wanted
     return NamedTitle(held, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link))
@@ -272,12 +273,14 @@ class SearchIndex:
         return self._with_named_titles_first(asked, allowed, ordered)[:k]
 
     def _with_named_titles_first(self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]) -> list[int]:
-        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas" where the question names
-        all of that title; and the other way round where it names no Texas."""
-        wanted = frozenset(self.lexicon.terms_of(asked.question))
-        by_link = frozenset(term for link in asked.links for term in self.lexicon.terms_of(link.text))
-        near = [place for scores in (asked.base, asked.lexical) for place in best_places(scores, FUSED_DEPTH, allowed)]
-        named = {place: named_title(self.chunks[place], wanted, by_link) for place in (*ordered, *near)}
+        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas" where
+        the question names all of that title; and the other way round where it names no Texas."""
+        terms_of = self.lexicon.terms_of
+        wanted = frozenset(terms_of(asked.question))
+        by_link = frozenset(term for link in asked.links for term in terms_of(link.text))
+        near, alike = (best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.base, asked.lexical))
+        looked_at = (*ordered, *near, *alike)
+        named = {place: named_title(self.chunks[place], wanted, by_link) for place in looked_at}
         result: dict[int, None] = {}
         for place in ordered:
             rivals = [other for other in named if named[other].outnames(named[place])]
@@ -293,7 +296,8 @@ class SearchIndex:
         return mask
 
     def rank(self, scores: Scores, k: int) -> list[Passage]:
-        """The k best chunks that score above 0, best first, each text once; ties go to the earlier chunk."""
+        """The k best chunks that score above 0, best first, each text once; ties go to the earlier
+        chunk."""
         found = scores > 0
         best = best_places(scores, k, self.without_copies(scores, found))
         return [self.passage(place, scores[place], found) for place in best]
@@ -306,12 +310,14 @@ class SearchIndex:
 
     @cached_property
     def _copies(self) -> Mapping[int, Sequence[int]]:
-        """The places of the chunks with one text, by each of them; none for a text that stands once."""
+        """The places of the chunks with one text, by each of them; none for a text that stands
+        once."""
         by_text = by_key((chunk.text.strip(), place) for place, chunk in enumerate(self.chunks))
         return {place: places for places in by_text.values() if len(places) > 1 for place in places}
 
     def without_copies(self, scores: Scores, allowed: Flags) -> Flags:
-        """The allowed chunks but, of those with one text, only the best; ties go to the earlier one."""
+        """The allowed chunks but, of those with one text, only the best; ties go to the earlier
+        one."""
         once = allowed.copy()
         for place, places in self._copies.items():
             if place == places[0]:
@@ -322,7 +328,8 @@ class SearchIndex:
 
     def other_documents(self, chunk: str, documents: Collection[str] | None) -> tuple[str, ...]:
         """The documents among these (None: all) that hold the text of a chunk as well, by id."""
-        return self._holding(self.position[chunk], self.allowed(documents)) if chunk in self.position else ()
+        place = self.position.get(chunk)
+        return () if place is None else self._holding(place, self.allowed(documents))
 
     def _holding(self, place: int, allowed: Flags) -> tuple[str, ...]:
         copies = self._copies.get(place, ())
@@ -357,8 +364,9 @@ async def retrieve(
     `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph alone).
 
     A passage's score says how well it fits by itself, by words, meaning and the graph (see `SearchedQuestion.base`);
-    the order also counts how passages belong together, so that a score may be higher than one before it. A text that
-    several documents hold comes once, from the one that fits best.
+    the order also counts how passages belong together, so that a score may be higher than one before it.
+
+    A text that several documents hold comes once, from the one that fits best.
     """
     allowed = once = index.allowed(documents)
     best, fits = dict[int, float](), np.zeros(len(index.chunks))

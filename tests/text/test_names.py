@@ -55,6 +55,7 @@ def test_common_words_are_usually_written_small_and_names_are_not(words: str, sm
         # signs are part of a name
         ("G# is a language by Ada Korb. G++ and .ORB followed it.", "", ["G#", "Ada Korb", "G++", ".ORB"]),
         ("Grade B+ is rare. Tidepad++ of Hask needs K+ ions.", "", ["Grade B+", "Tidepad++ of Hask", "K+"]),
+        ("The grade B- is rare. Take the A- and B-samples.", "", ["B-", "B-samples"]),
         ("The plan differs from Visual Orb .NET. It is old.", "", ["Visual Orb .NET"]),
         ("Orb Basic is no Orb Basic++ yet.", "Orb Basic", ["Orb Basic", "Orb Basic++"]),
         # an ending behind an apostrophe is none in a Turkish text
