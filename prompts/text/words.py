@@ -35,6 +35,7 @@ _APOSTROPHE_S = regex(r"['’]s\b")
 _LEAST_BARE = 3  # letters
 _ENDINGS_AFTER_APOSTROPHE = frozenset({"tr"})
 _LONGEST_ENDING = 3  # letters, in a text of another language
+_AFTER_LATIN = "\u0250"
 _CODE = regex(r"[^\W\d_]-\d|\d-[^\W\d_]")
 _JOINT = regex(r"['’.\-]")
 
@@ -245,7 +246,9 @@ def _without_affix(word: str, language: str) -> str:
     if before in _elided():
         return after
     ends = language in _ENDINGS_AFTER_APOSTROPHE or len(after) <= _LONGEST_ENDING
-    return before if ends and len(before) >= _LEAST_BARE else word
+    # Not in figures ("100'000"), nor where the apostrophe is within words, as in Ukrainian.
+    latin = after.isalpha() and word[0] < _AFTER_LATIN
+    return before if ends and latin and len(before) >= _LEAST_BARE else word
 
 
 def terms(text: str, language: str = "en") -> list[str]:
