@@ -251,9 +251,12 @@ class PassageSearch:
         best = [near for chunk in chunks[: self.widened] for near in self._with_neighbours(chunk)]
         chunks = [*best, *chunks[self.widened :]]
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
-        return merged(
-            packed(map(source_of, {chunk.id: chunk for chunk in chunks}.values()), self.most if most is None else most)
-        )
+        sources = map(self._source, {chunk.id: chunk for chunk in chunks}.values())
+        return merged(packed(sources, self.most if most is None else most))
+
+    def _source(self, chunk: Chunk) -> Source:
+        """A chunk as a source, which names the other documents that hold its text."""
+        return replace(source_of(chunk), also=self.index.other_documents(chunk.id, self.only))
 
     def _with_neighbours(self, chunk: Chunk) -> list[Chunk]:
         """A passage, then those before and after it in its document; a page's has none."""

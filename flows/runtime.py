@@ -16,6 +16,7 @@ from prompts.engine.models import Models, Role
 from prompts.engine.rerankers import Reranker, open_reranker
 from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
+from prompts.text.words import WORDS_VERSION
 from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
 from storage.run_records import Budget, StepUsage, Usage, UsageRow
@@ -148,9 +149,9 @@ class Runtime:
 
         settings, limits = self.settings, self.settings.policy().limits
         parts = (
-            READER_VERSION, settings.chunk_tokens, settings.chunk_overlap, settings.communities,
-            settings.community_size, limits.report, limits.summary, self.sparing, self.embedder.name,
-            *sorted(self.authors.items()),
+            READER_VERSION, WORDS_VERSION, settings.chunk_tokens, settings.chunk_overlap,
+            settings.communities, settings.community_size, limits.report, limits.summary, self.sparing,
+            self.embedder.name, *sorted(self.authors.items()),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

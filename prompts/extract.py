@@ -28,6 +28,7 @@ from prompts.offline.extract import (
 )
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
+from prompts.text.words import WORDS_VERSION
 
 __all__ = [
     "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractWithClaims",
@@ -122,10 +123,11 @@ class Extract(_ReadingStep):
 
     @property
     def own_author(self) -> str:
-        """Offline only the kinds count."""
+        """Offline only the rules and the kinds count."""
         if self.is_offline:
             kinds = self.tailoring.digest("entity_types")
-            return self.models.name(self.role) + (f", tailored {kinds}" if kinds else "")
+            name = f"{self.models.name(self.role)}, rules {WORDS_VERSION}"
+            return name + (f", tailored {kinds}" if kinds else "")
         more = self.further(self.models, self.tailoring)
         return super().own_author + (
             f", {self.gleanings} gleanings {more.module.prompt_hash}" if self.gleanings else ""

@@ -49,13 +49,18 @@ Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
 
 class Passage(Record):
-    """A retrieved chunk; scores compare within one question only, and are 0 where nothing was scored."""
+    """A retrieved chunk; scores compare within one question only, and are 0 where nothing was
+    scored.
+
+    `also` are other documents that hold the same text: it is shown once.
+    """
 
     document: str
     title: str
     chunk: str
     score: float
     text: str
+    also: tuple[str, ...] = ()
 
 
 class Citation(Record):

@@ -22,6 +22,7 @@ from storage.records import Chunk, DocumentText
 
 # A source of at most so many characters is quoted whole; of a longer one at most so much.
 SHORT_SOURCE, LONGEST_QUOTE = 240, 600
+MOST_NAMED = 5  # documents that hold the same text
 # What a piece takes beside its title and text: its number and marks.
 NUMBER_TOKENS = 4
 
@@ -33,15 +34,25 @@ def piece_tokens(title: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`text` is `[start, end)` of a stored document; `chunks` are (id, start) of the passages that it is made of."""
+    """`text` is `[start, end)` of a stored document, which is called `name`; `chunks` are (id, start)
+    of the passages that it is made of, `also` the other documents that hold the same text."""
 
     document: str
-    title: str
+    name: str
     text: str
     start: int
     chunks: tuple[tuple[str, int], ...]
     heading: str = ""
     language: str = ""  # where it is known
+    also: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The document's title, with the other documents that hold the same text."""
+        if not self.also:
+            return self.name
+        more = f" and {len(self.also) - MOST_NAMED} more" if len(self.also) > MOST_NAMED else ""
+        return f"{self.name or self.document} (also in {', '.join(self.also[:MOST_NAMED])}{more})"
 
     @property
     def end(self) -> int:
@@ -69,9 +80,12 @@ def source_of(chunk: Chunk, start: int | None = None, end: int | None = None) ->
 
 
 def merged(sources: Iterable[Source]) -> list[Source]:
-    """Sources that overlap or touch as one, in the place of the better one."""
+    """Sources that overlap or touch as one, in the place of the better one; a text that one names as
+    also in a document does not come from that document once more."""
     result: list[Source] = []
     for new in sources:
+        if any(new.document in source.also and new.text == source.text for source in result):
+            continue
         touching = [
             source
             for source in result
@@ -99,7 +113,8 @@ def _joined(source: Source, other: Source) -> Source:
     first, second = sorted((source, other), key=lambda source: source.start)
     text = first.text + second.text[max(first.end - second.start, 0) :]
     chunks = tuple(sorted({*first.chunks, *second.chunks}, key=lambda chunk: chunk[1]))
-    return replace(first, text=text, chunks=chunks)
+    also = tuple(name for name in first.also if name in second.also)
+    return replace(first, text=text, chunks=chunks, also=also)
 
 
 def packed(sources: Iterable[Source], most: int) -> list[Source]:

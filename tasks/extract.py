@@ -9,7 +9,7 @@ from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, 
 from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
 from prompts.text.regex import regex
 from prompts.text.segment import sentences
-from prompts.text.words import content_terms
+from prompts.text.words import TRAILING, content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import Chunk, DeadLetter, content_id
 from tasks.step import PATIENT, gather_or_cancel, is_tried_again, step
@@ -17,6 +17,7 @@ from tasks.step import PATIENT, gather_or_cancel, is_tried_again, step
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"
 _APOSTROPHE = regex("['’]")
+_SIGN_AFTER, _POINT_BEFORE = regex(TRAILING), regex(r"(?<=^\.)|(?<=[^\w.]\.)")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
 # So much of what a claim says must stand in a sentence for it to be the one that says it.
 _SAYS_IT = 0.5
@@ -67,7 +68,10 @@ def _match(text: str, pattern: str, flags: int = 0) -> tuple[int, int] | None:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether the characters at both ends belong to no longer word (Chinese characters never do)."""
+    """Whether the characters at both ends belong to no longer word: "C" is none in "C#". Chinese
+    characters never do."""
+    if _SIGN_AFTER.match(text, end) or _POINT_BEFORE.match(text, start):
+        return False
     pairs = (text[start - 1 : start + 1] if start else "", text[end - 1 : end + 1])
     return not any(len(pair) == 2 and all(sign.isalnum() and ord(sign) < 0x2E80 for sign in pair) for pair in pairs)
 

@@ -146,6 +146,8 @@ def _show_passages(result: Retrieval, screen: Screen) -> None:
         screen.line("No passage has anything in common with the question.", style="yellow")
     for rank, passage in enumerate(result.passages, 1):
         screen.line(f"{rank}. {passage.title} ({passage.document})", style="bold")
+        if passage.also:
+            screen.line(f"also in {', '.join(passage.also)}", indent=3)
         screen.line(" ".join(passage.text.split()), indent=3)
 
 

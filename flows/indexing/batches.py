@@ -15,6 +15,7 @@ from flows.indexing.source_changes import SourceChanges
 from flows.runners import Runner
 from flows.runtime import Runtime
 from prompts.engine.embedders import text_hash
+from prompts.text.words import WORDS_VERSION
 from storage.errors import FailureGate
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
@@ -129,6 +130,7 @@ def replace_letters(
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
 EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 2048, 512
+TERMS = "terms"  # key in `meta`: by which rules the terms were cut
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
@@ -176,8 +178,10 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
 
 
 async def _store_terms(chunks: Sequence[Chunk], staging: Staging) -> None:
-    """The terms of the chunks that have none yet, batch by batch: what waits for a model gets its turn in between."""
-    done = staging.documents.chunks_with_postings()
+    """The terms of the chunks that have none yet, or whose terms were cut by other rules, batch by
+    batch: what waits for a model gets its turn in between."""
+    cut_alike = staging.meta.get_meta(TERMS) == WORDS_VERSION
+    done = staging.documents.chunks_with_postings() if cut_alike else set()
     todo = [chunk for chunk in chunks if chunk.id not in done]
     for start in range(0, len(todo), TERMS_BATCH):
         counts = {}
@@ -185,3 +189,4 @@ async def _store_terms(chunks: Sequence[Chunk], staging: Staging) -> None:
             counts[chunk.id] = dict(chunk_terms(chunk))
             await asyncio.sleep(0)
         await in_thread(staging.documents.put_postings, counts)
+    staging.meta.put_meta(TERMS, WORDS_VERSION)

@@ -19,7 +19,17 @@ from prompts.text.regex import regex
 from prompts.text.relevance import PRONOUN
 from prompts.text.segment import units
 from prompts.text.tokens import usually_lower
-from prompts.text.words import CJK, STOPWORDS, WORD, fold, groups_in, is_han, words_in
+from prompts.text.words import (
+    CJK,
+    LEADING,
+    STOPWORDS,
+    TRAILING,
+    WORD,
+    fold,
+    groups_in,
+    is_han,
+    words_in,
+)
 
 # --- what a passage yields -------------------------------------------------------------------------------------------
 
@@ -150,7 +160,7 @@ _PREPOSITIONS = words_in("english", "prepositions")
 _ZH_LISTING = frozenset("和 与 及 或 等 跟 同 我们".split())
 _ZH_CLAUSE = regex(rf"[{CJK}*][，,；。]")
 _MOST_WORDS, _MOST_HAN = 8, 12
-_CELL_WORD = regex(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?|&")
+_CELL_WORD = regex(rf"{LEADING}[^\W_]+(?:[-'’.&][^\W_]+)*(?:{TRAILING}|\.)?|&")
 _HAN_NAME = regex(rf"[{CJK}·]{{2,14}}$")
 _LINKING = frozenset("of the de la du del von van der den and for & y".split())
 _LONGEST = 80  # characters of a cell
@@ -204,7 +214,9 @@ def _kind_of_cell(text: str) -> str:
     words = _CELL_WORD.findall(text)
     if not 0 < len(words) <= _MOST_WORDS or len(text) > _LONGEST or re.search("[!?;:]", text):
         return ""
-    if not all(word in _LINKING or not word[0].islower() for word in words) or not text[0].isupper():
+    if not all(word in _LINKING or not word[0].islower() for word in words):
+        return ""
+    if not text.lstrip(".")[:1].isupper():
         return ""
     if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
         return ""

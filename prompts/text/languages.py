@@ -5,7 +5,8 @@ English and Chinese have rules; a further language has a stemmer, and its functi
 """
 
 import re
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,15 @@ _PLAIN_ENGLISH = words_in("english", "plain")
 _ENGLISH_SHARE = 1 / 12  # of such words: no detector need be asked
 _SAMPLE = 3_000  # characters
 _OTHER_SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko", "none": "und"}
+# Of a question that is too short for the detector: the language that most write in its script.
+_OF_SCRIPT = {
+    "ARABIC": "ar",
+    "HEBREW": "he",
+    "THAI": "th",
+    "DEVANAGARI": "hi",
+    "GREEK": "el",
+    "CYRILLIC": "ru",
+}
 _CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals tell no name
 _ASKED = ("number", "date", "person", "reason")
 
@@ -31,11 +41,27 @@ class Language:
     """What differs between languages, asked by an ISO 639-1 code; Chinese terms are pairs of characters."""
 
     code: str
+    question: str = field(default="", compare=False)
+    unsure: str = field(default="en", compare=False)  # the language of a question that tells none
 
     @property
     def label(self) -> str:
-        """What stands above excerpts."""
-        return known_languages().get(self.code, {}).get("label", "From the documents:")
+        """What stands above excerpts: in the question's language, which may be another than that
+        of the texts."""
+        code = self._asked_in() if self.question else self.code
+        return known_languages().get(code, {}).get("label", "From the documents:")
+
+    def _asked_in(self) -> str:
+        if self.code == self.unsure == "en" and self.question.isascii():
+            return self.code
+        detected = language_of(self.question, self.unsure)
+        if detected == "und":
+            letters = filter(str.isalpha, self.question)
+            scripts = (unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
+            return next((_OF_SCRIPT[name] for name in scripts if name in _OF_SCRIPT), detected)
+        words = frozenset(WORD.findall(self.question.casefold()))
+        own, other = (len(words & stopwords(code)) for code in (self.code, detected))
+        return self.code if own > other else detected
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text for matching, in order."""
@@ -106,12 +132,12 @@ def _detector() -> "LanguageIdentifier":
 def language_among(question: str, codes: frozenset[str]) -> Language:
     """The language of a question over texts in these: a short question tells its language among few."""
     if is_han(question):
-        return CHINESE
+        return Language("zh", question)
     known = sorted(codes & STEMMERS.keys()) or ["en"]
     if len(known) == 1:
-        return Language(known[0])
+        return Language(known[0], question, known[0])
     words = WORD.findall(question.casefold())
     hits = {code: sum(word in stopwords(code) for word in words) for code in known}
     best = [code for code in known if hits[code] == max(hits.values())]
     detected = language_of(question) if len(best) > 1 else best[0]
-    return Language(detected if detected in best else best[0])
+    return Language(detected if detected in best else best[0], question)

@@ -9,7 +9,17 @@ from rapidfuzz.distance import OSA
 from prompts.text.amounts import MONTHS, WEEKDAYS
 from prompts.text.names import KIND_OF, kind_of_words
 from prompts.text.regex import regex
-from prompts.text.words import CJK, WORD, fold, fold_name, groups_in, is_han, plain_name, simplified, words_in
+from prompts.text.words import (
+    CJK,
+    fold,
+    fold_name,
+    groups_in,
+    is_han,
+    name_words,
+    plain_name,
+    simplified,
+    words_in,
+)
 
 SAME_WORD = 0.8  # likeness of letters from which two words may be one word, misspelt
 _ABBREVIATED = 0.9
@@ -27,9 +37,8 @@ _HAN_OPPOSED = ("东西南北", "上下中", "新旧老", "大小", "前后", "�
 
 
 def words_of(name: str) -> list[str]:
-    """The folded words of a name, in order; points and apostrophes inside them are gone."""
-    words = WORD.findall(fold(name).replace("-", " ").replace("·", " "))
-    return [word.replace(".", "").replace("'", "").replace("’", "") for word in words]
+    """The folded words of a name, in order; apostrophes inside them are gone."""
+    return [word.folded.replace("'", "") for word in name_words(name)]
 
 
 def alike(first: Sequence[str], second: Sequence[str]) -> float:
@@ -142,6 +151,7 @@ _CHANGED = frozenset({"and", *_SHORT_FIRST, *_ONE_WRITING, *PERSONAL_TITLES, *_S
 _LEAST_COMPACT = 6  # letters from which a name without its spaces is still that name
 _HAN = regex(f"[{CJK}]")
 _INVERTED = regex(r"([^,，]+),\s*([^,，]+)")
+_AND = regex(r"&|(?<=[^\W\d_]{2}) ?\+ ?(?=[^\W\d_]{2})")
 _BLANK = regex(r"(?<!\d) | (?!\d)")
 
 
@@ -159,7 +169,7 @@ def _form(name: str) -> tuple[str, str]:
     inverted = _INVERTED.fullmatch(name) if "," in name else None
     if inverted and _may_be_given(inverted[2]):
         name, reason = f"{inverted[2]} {inverted[1]}", "the last name stands first"
-    words = fold_name(name.replace("&", " and ")).split()
+    words = fold_name(_AND.sub(" and ", name)).split()
     titles = _titles(words)
     if titles:
         words, reason = words[titles:], "a title stands before the name"

@@ -8,11 +8,14 @@ from typing import NamedTuple
 from prompts.text.amounts import MONTH_OF, WEEKDAYS
 from prompts.text.regex import regex
 from prompts.text.tokens import usually_lower
-from prompts.text.words import STOPWORDS, group_of, words_in
+from prompts.text.words import LEADING, STOPWORDS, TRAILING, group_of, is_signed, words_in
 
 __all__ = ["TITLES", "NameSpan", "name_spans"]
 
-_TOKEN = regex(r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*\.?|&")
+# "A-" is a grade; a hyphen before "and" leaves a word out.
+_GRADE = r"(?<=\b[A-Z])[-–](?=[\s.,;:!?)]|$)(?! (?:and|or|und|oder|et|ou|y|e|o)\b)"
+_WORD = r"[^\W_]+(?:(?:\.[-‐]|['’.\-‐])[^\W_]+)*"
+_TOKEN = regex(rf"{LEADING}{_WORD}(?:{TRAILING}|{_GRADE}|\.)?|&")
 _CONNECTORS = words_in("english", "connectors")
 # A run may cross these only when the joined name is well known as one; alone they separate two names.
 _WEAK = frozenset("and for on in to e y".split())
@@ -20,6 +23,7 @@ _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
 _REFERENCE = regex(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
 _INDEFINITE = frozenset("a an another each every any some".split())
 _OPENING_QUOTES = "“‘\"'"
+_TURKIC, _ENDING = regex("[ığ]"), regex(r"(?<=\w\w)['’][a-zçğıöşü]{1,5}$")
 _SHOUTED = 3  # a sentence of at least so many words in capitals is a heading or a cry: its capitals name nothing
 
 
@@ -44,10 +48,19 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """How the text writes its words: those seen small, and those seen with a capital inside a sentence."""
+    """How the text writes its words: those seen small, those seen with a capital inside a sentence,
+    and whether names have endings behind an apostrophe, as in Turkish ("Kestel'de")."""
 
     small: frozenset[str]
     capital: frozenset[str]
+    endings: bool = False
+
+    def ending(self, word: str) -> int:
+        """How many signs of a word are no part of its name: its apostrophe and what follows."""
+        if word.endswith(("'s", "’s")):
+            return 2
+        match = _ENDING.search(word) if self.endings else None
+        return len(match.group()) if match else 0
 
 
 def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "") -> list[NameSpan]:
@@ -60,6 +73,7 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
         frozenset(token.lower for tokens in token_lists for token in tokens if not token.upper),
         frozenset(_base(token.lower) for tokens in token_lists for token in tokens if token.upper and not token.opens)
         | frozenset(match.group().lower() for match in _TOKEN.finditer(title)),
+        _TURKIC.search(text) is not None,
     )
     titles = []
     for start, end in _title_spans(text, title):
@@ -70,7 +84,7 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
     spans: list[NameSpan] = list(titles)
     for tokens in token_lists:
         for first, last in _runs(text, tokens, usage):
-            span = _clean(text, tokens, first, last)
+            span = _clean(text, tokens, first, last, usage)
             if span is not None and not any(other.start < span.end and span.start < other.end for other in titles):
                 spans.append(span)
     return sorted(spans, key=lambda span: span.start) if titles else spans
@@ -82,9 +96,9 @@ def _tokens(text: str, start: int, end: int) -> list[_Token]:
         word, at = match.group(), match.start()
         lower = word.lower().rstrip(".")
         initial = len(word) == 2 and word[0].isupper()
-        if word.endswith(".") and not (lower in TITLES or initial or word.count(".") > 1):
+        if word.endswith(".") and not (lower in TITLES or initial or word.count(".", 1) > 1):
             word = word[:-1]
-        upper = word[:1].isupper()
+        upper = word.lstrip(".")[:1].isupper()
         opens = upper and (not tokens or _opens(text, max(start, at - 4), at, tokens[-1]))
         tokens.append(_Token(word, lower, at, at + len(word), upper, opens))
     return tokens
@@ -167,7 +181,7 @@ def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> list[tuple[int,
 
 def _extend(text: str, tokens: Sequence[_Token], last: int, usage: _Usage) -> int | None:
     """The index of the next token that belongs to the run ending at `last`, over connectors, or None."""
-    if tokens[last].text.endswith(("'s", "’s")):
+    if usage.ending(tokens[last].text):
         return None
     step = last + 1
     weak = meant = False
@@ -217,13 +231,12 @@ def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:
     return "thing"
 
 
-def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSpan | None:
+def _clean(text: str, tokens: Sequence[_Token], first: int, last: int, usage: _Usage) -> NameSpan | None:
     while last > first and tokens[last].text in _CONNECTORS:
         last -= 1
     kind = _kind(text, tokens, first, last)
     start, end = tokens[first].start, tokens[last].end
-    if text[start:end].endswith(("'s", "’s")):
-        end -= 2
+    end -= usage.ending(text[start:end])
     name = text[start:end].rstrip("'’")
     if name.isupper() and (last - first >= _SHOUTED or _is_phrase(tokens, first, last)):
         return None
@@ -231,8 +244,11 @@ def _clean(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSp
         return None
     if _REFERENCE.match(name):
         return None
-    letters = sum(c.isalpha() for c in name)
-    if letters < 2 or name.lower().rstrip(".") in OPENERS or name.lower().rstrip(".") in TITLES or len(name) > 100:
+    signed = is_signed(name) or name.endswith(("-", "–"))
+    plain = name.lower().rstrip(".")
+    if sum(map(str.isalpha, name)) + signed < 2 or len(name) > 100:  # "C#" has two
+        return None
+    if plain in OPENERS or plain in TITLES:
         return None
     return NameSpan(" ".join(name.split()), start, start + len(name), kind)
 
@@ -254,7 +270,8 @@ def _title_spans(text: str, title: str) -> list[tuple[int, int]]:
         return []
     name = r"\s+".join(map(re.escape, words))
     # "Orla Sound" is no name of its own where "Orla Sound Authority" stands.
-    return [match.span() for match in re.finditer(rf"(?<!\w){name}(?!\w)(?! [A-Z])", text)]
+    alone = rf"(?<!\w){name}(?!\w|{TRAILING})(?! [A-Z])"
+    return [match.span() for match in re.finditer(alone, text)]
 
 
 TITLES = words_in("english", "titles")

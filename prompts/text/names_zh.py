@@ -16,7 +16,7 @@ from typing import Any
 from prompts.text.names import NameSpan
 from prompts.text.regex import regex
 from prompts.text.terms_zh import PROSE, VERBAL, SegmentedWord, term_spans
-from prompts.text.words import CJK, groups_in, words_in
+from prompts.text.words import CJK, LEADING, groups_in, words_in
 
 _WORK = regex(r"《([^《》\n]{2,30})》")
 _QUOTED = regex(rf"[“「『【\"]([{CJK}A-Za-z0-9·\- ]{{2,20}})[”」』】\"]")
@@ -27,7 +27,10 @@ _GLOSSED = regex(
 _SAID = regex(r"[的了吗呢是谁]|什么|如何")
 _DEFINED = regex(rf"^([{CJK}]{{2,12}})(?=[(（][A-Za-z][A-Za-z ,-]+[)）](?:指|是|[:：]))", re.M)
 _MIXED = regex(r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9.+-]*(?:算法|基准|数据集|定理|定律|函数|指数|系数|协议|引擎)(?![器库])")
-_LATIN = regex(r"(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){0,4}\+?(?![A-Za-z0-9_])")
+_LATIN = regex(
+    rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}"
+    r"(?:\+|#)?(?![A-Za-z0-9_])"
+)
 _SPELLED = regex("[A-Za-z]{2}")
 _CALL = regex(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
 _COMPOUND = regex(r"[a-z]{3,}-[a-z]{3,}")
@@ -41,7 +44,7 @@ _CLAUSE_CUT = regex(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)
 _CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
 SURNAMES = words_in("chinese", "surnames")
 _SUFFIXES = frozenset("器度率值法性论")  # the segmenter cuts them off words that it does not know
-_NO_NAME = regex("\u3000|^[图表] ?\\d|^[^A-Za-z\u3400-\u9fff]")
+_NO_NAME = regex("\u3000|^[图表] ?\\d|^(?!\\.[A-Z])[^A-Za-z\u3400-\u9fff]")
 _HAN = regex(rf"[{CJK}]{{2,}}")
 _COMMON_NAME, _COMMON_PERSON = 20_000, 50
 LONGEST_PERSON = 3

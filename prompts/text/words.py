@@ -3,10 +3,10 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import Stemmer
 
@@ -14,8 +14,29 @@ from prompts.text.regex import regex
 
 CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 HAN_RUN = regex(f"[{CJK}]+")
-WORD = regex(f"[^\\W_{CJK}]+(?:['’.-][^\\W_{CJK}]+)*|[{CJK}]+")
+# Signs that are part of a word: "C#", "C++", "Na+", ".NET".
+_LETTERS = f"[^\\W_{CJK}]+"
+LEADING = r"(?:(?<![\w.])\.(?=[^\W_]))?"
+_ONE_LETTER = r"(?:(?<=^[A-Za-z])|(?<=[\s(][A-Za-z]))"
+TRAILING = rf"(?<=[^\W\d_])\+\+|[#♯♭+−](?![A-Za-z0-9_+])|{_ONE_LETTER}#(?=\d)"
+WORD = regex(f"{LEADING}{_LETTERS}(?:['’.-]{_LETTERS})*(?:{TRAILING})?|[{CJK}]+")
+# A word of a name, of which a hyphen is no part; or a sign that stands by itself ("x < 5", "-5 V").
+_GRADE = rf"{_ONE_LETTER}(?:[-–](?=[\s?!.,;:)]|$)|\*(?=\s|$))|[-–−]+(?=\s*$)"
+_MINUS = r"[-–](?=\.?\d)(?:(?<=^.)|(?<=[\s<>=(].))"
+NAME_WORD = regex(
+    f"{LEADING}{_LETTERS}(?:['’.]{_LETTERS})*(?:{TRAILING}|{_GRADE})?|[{CJK}]+|{_MINUS}|[+−<>=≤≥≠±×÷^%‰°′″§$€£¥]"
+)
+# Of the rules by which names are compared and terms are cut: the next run makes an index again that
+# was made by others.
+WORDS_VERSION = 2
+_POINT = regex(r"(?<=[^\W\d_])\.|(?<=\d)\.(?!\d)")
+_SIGNED = regex(r"^\.|[#♯♭+−]$")
 _APOSTROPHE_S = regex(r"['’]s\b")
+_LEAST_BARE = 3  # letters
+_ENDINGS_AFTER_APOSTROPHE = frozenset({"tr"})
+_LONGEST_ENDING = 3  # letters, in a text of another language
+_AFTER_LATIN = "\u0250"
+_CODE = regex(r"[^\W\d_]-\d|\d-[^\W\d_]")
 _JOINT = regex(r"['’.\-]")
 
 
@@ -57,17 +78,22 @@ STEMMERS = {
 }  # fmt: skip
 
 _PLAIN = regex(r"[A-Za-z]+(?: [A-Za-z]+)*")
-_ARTICLES = ("the ", "a ", "an ")
+_ARTICLES = ("the", "a", "an")
 
 
 def fold(text: str) -> str:
     """Case, width and accents removed: "Łódź Ⅱ" and "lodz ii" compare equal where Unicode decomposes them."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKD", text.casefold())
+    folded = unicodedata.normalize("NFKD", text.casefold()).replace("♯", "#").replace("ı", "i")
     for mark in filter(unicodedata.combining, set(folded)):  # a text has few different marks, and many characters
         folded = folded.replace(mark, "")
     return unicodedata.normalize("NFC", folded)
+
+
+def _lower(text: str) -> str:
+    """A text in lower case, "İ" as "i" without a point above it."""
+    return text.casefold().replace("i\u0307", "i")
 
 
 @cache
@@ -92,22 +118,80 @@ def plain_name(name: str) -> str | None:
     if not _PLAIN.fullmatch(name):
         return None
     lower = name.lower()
-    return None if lower.startswith(_ARTICLES) else lower
+    return None if lower.partition(" ")[0] in _ARTICLES else lower
 
 
 def fold_name(name: str) -> str:
-    """The form under which names are compared: folded, without brackets, articles, possessive and punctuation."""
+    """The form under which names are compared: folded, without brackets, articles, possessive and
+    punctuation; signs that tell two names apart stay ("C#", "-5 V", "Section 3.1")."""
     return plain_name(name) or _folded_name(name)
+
+
+_MARKS = str.maketrans("", "", "™®©℠")
+_RAISED = regex(r"(?<=\d)(?=[⁺⁻]?[⁰¹²³⁴-⁹])")
+_LINE_MARK = regex(r"^\s*[>=+]+\s+(?=[^\W\d_])")  # of a quotation, heading or list
 
 
 @lru_cache(maxsize=300_000)
 def _folded_name(name: str) -> str:
+    name = _RAISED.sub("^", name.translate(_MARKS))  # of "10⁶" folding would make "106"
     text = fold(re.sub(r"[(（][^()（）]*[)）]", " ", name)) or fold(name)
-    text = _APOSTROPHE_S.sub("", text.replace("_", " "))
-    words = WORD.findall(text.replace("-", " ").replace("·", " "))
-    while len(words) > 1 and words[0] in {"the", "a", "an"}:
-        words = words[1:]
-    return " ".join(words).replace(".", "").replace("’", "'")
+    words = name_words(_APOSTROPHE_S.sub("", _LINE_MARK.sub("", text)))
+    return " ".join(word.folded for word in without_article(words))
+
+
+class NameWord(NamedTuple):
+    """A word or sign of a name as names are compared, its place, and whether a blank follows it."""
+
+    folded: str
+    start: int
+    end: int
+    apart: bool
+
+
+def name_words(text: str) -> list[NameWord]:
+    """The words of a text as `fold_name` compares them, with the signs that tell names apart."""
+    return [
+        NameWord(_bare(match.group()), *match.span(), text[match.end() : match.end() + 1].isspace())
+        for match in NAME_WORD.finditer(text)
+    ]
+
+
+class _Word(Protocol):
+    @property
+    def folded(self) -> str: ...
+    @property
+    def apart(self) -> bool: ...
+
+
+Word = TypeVar("Word", bound=_Word)
+
+
+def without_article(words: Sequence[Word]) -> Sequence[Word]:
+    """The words of a name but for its article; the letter of "A-100" and "A 100" is none."""
+    if len(words) < 2 or words[0].folded not in _ARTICLES or not words[0].apart:
+        return words
+    return words[1:] if words[0].folded == "the" or words[1].folded[0].isalpha() else words
+
+
+def _bare(word: str) -> str:
+    """A folded word without its points, but those of figures and before the word; a minus in one
+    writing."""
+    folded = fold(word)
+    if folded[-1] in "-–−":
+        letters = folded.rstrip("-–−")
+        folded = letters + "−" * (len(folded) - len(letters))
+    return (_POINT.sub("", folded) if "." in folded else folded).replace("’", "'")
+
+
+def is_signed(word: str) -> bool:
+    """Whether a sign that is part of a word begins or ends it."""
+    return _SIGNED.search(word) is not None
+
+
+def bare_word(word: str) -> str:
+    """A word without the signs that begin or end it."""
+    return word.strip(".+#♯♭−")
 
 
 @cache
@@ -131,11 +215,40 @@ def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
         if len(word) == 1:
             return (word,)
         return tuple(word[i : i + 2] for i in range(len(word) - 1))
-    whole = stem(_APOSTROPHE_S.sub("", word), language)
+    if is_signed(word):
+        bare = bare_word(word)
+        # A short one is another name without its sign ("C#"); a longer one is also called without it
+        # ("Notepad++").
+        return (word,) if len(bare) < _LEAST_BARE else (word, *word_terms(bare, language))
+    word = _without_affix(_APOSTROPHE_S.sub("", word), language)
+    whole = stem(word, language)
+    # "A-100" is also written "A100".
+    together = (word.replace("-", ""),) if _CODE.search(word) else ()
     pieces = [piece for piece in _JOINT.split(word) if len(piece) > 1]
     if len(pieces) < 2:
-        return (whole,)
-    return (whole, *(stem(piece, language) for piece in pieces if piece != "s"))
+        return (whole, *together)
+    return (whole, *together, *(stem(piece, language) for piece in pieces if piece != "s"))
+
+
+@cache
+def _elided() -> frozenset[str]:
+    """What stands before an apostrophe and is no part of the word after it: "l", "dell"."""
+    listed = (known.get("elided", "") for known in known_languages().values())
+    return frozenset().union(*map(str.split, listed))
+
+
+def _without_affix(word: str, language: str) -> str:
+    """A word without the article or preposition before its apostrophe ("dell'Olmo"), or the ending after it
+    ("Köprü'yü")."""
+    before, _, after = word.replace("’", "'").partition("'")
+    if not after or "'" in after:
+        return word
+    if before in _elided():
+        return after
+    ends = language in _ENDINGS_AFTER_APOSTROPHE or len(after) <= _LONGEST_ENDING
+    # Not in figures ("100'000"), nor where the apostrophe is within words, as in Ukrainian.
+    latin = after.isalpha() and word[0] < _AFTER_LATIN
+    return before if ends and latin and len(before) >= _LEAST_BARE else word
 
 
 def terms(text: str, language: str = "en") -> list[str]:
@@ -145,7 +258,7 @@ def terms(text: str, language: str = "en") -> list[str]:
     """
     language = language if language in STEMMERS else "en"
     # Other stemmers know their accents, and fold what they leave.
-    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", text.casefold())
+    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", _lower(text))
     left_out = stopwords(language)
     result: list[str] = []
     for word in WORD.findall(folded):

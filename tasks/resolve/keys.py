@@ -23,7 +23,7 @@ def name_key(name: str) -> str:
 @lru_cache(maxsize=1_000_000)
 def _name_key(name: str) -> str:
     # A name without a letter or a figure is what is drawn, and its brackets qualify nothing.
-    bare = fold_name(name) or fold(name).strip().translate(_NO_BRACKETS)
+    bare = fold_name(name) or fold(name).strip().translate(_NO_BRACKETS) or name
     words = bare.split()
     if len(words) > 1 and words[0] in _HONORIFICS:
         bare = " ".join(words[1:])

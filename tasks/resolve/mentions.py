@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from prompts.extract import ALIAS_PREDICATE
+from prompts.text.regex import regex
 from storage.graph_records import Extraction
 from storage.records import by_key
 from tasks.resolve.keys import main_kind, name_key
@@ -33,7 +34,8 @@ class NamesRead:
 
     `keys` holds the keys that a document names and `documents` the documents that name a key, `written` the ways in
     which a key is written, `stated` (document, key, key) of names that a text calls the same, `qualified` the keys with
-    a qualifier by the bare key, and `ties` for these the keys at the other ends of their relations.
+    a qualifier, in brackets or after the comma of a title, by the bare key, and `ties` for these the
+    keys at the other ends of their relations.
     """
 
     keys: Mapping[str, Sequence[str]]
@@ -44,6 +46,32 @@ class NamesRead:
     stated: Sequence[tuple[str, str, str]]
     qualified: Mapping[str, Sequence[str]]
     ties: Mapping[str, set[str]]
+
+
+_BY_COMMA = regex(r"([^,，]+), ([A-Z]\w*(?: [A-Z]\w*){0,2})")
+
+
+def _without_comma(title: str, named: Collection[str]) -> str:
+    """The key of the name that a title qualifies after a comma ("Paris, Texas"), or nothing; `named`
+    are the keys of its document, one of which shows that a name is inverted ("Korb, Ada")."""
+    match = _BY_COMMA.fullmatch(title)
+    if match is None or name_key(f"{match[2]} {match[1]}") in named:
+        return ""
+    return name_key(match[1])
+
+
+def _qualified(
+    keys: Iterable[str], titles: Mapping[str, str], named_in: Mapping[str, Collection[str]]
+) -> Mapping[str, set[str]]:
+    """The keys with a qualifier by the bare key."""
+    qualified: dict[str, set[str]] = defaultdict(set)
+    for key in keys:
+        if key.endswith(")"):
+            qualified[key[: key.rindex(" (")]].add(key)
+    for document, title in titles.items():
+        if bare := _without_comma(title, named_in.get(document, ())):
+            qualified[bare].add(name_key(title))
+    return qualified
 
 
 def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
@@ -63,19 +91,17 @@ def names_read(extractions: Extractions, documents: Mapping[str, str], titles: M
         named_in[documents[chunk]].add(key_of[name])
     keys = {document: sorted(named_in[document]) for document in sorted(named_in)}
     where = by_key((key, document) for document, own in keys.items() for key in own)
-    qualified: dict[str, set[str]] = defaultdict(set)
-    for key in written:
-        if key.endswith(")"):
-            qualified[key[: key.rindex(" (")]].add(key)
+    qualified = _qualified(written, titles, named_in)
+    with_qualifier = {key for names in qualified.values() for key in names}
     stated: set[tuple[str, str, str]] = set()
     ties: dict[str, set[str]] = defaultdict(set)
-    named = [name for keys_of in qualified.values() for key in keys_of for name in written[key]]
+    named = [name for key in sorted(with_qualifier) for name in written.get(key, ())]
     for chunk, source, predicate, target in extractions.related(ALIAS_PREDICATE, named):
         ends = name_key(source), name_key(target)
         if predicate == ALIAS_PREDICATE and ends[0] != ends[1]:
             stated.add((documents[chunk], *ends))
         for end, other in (ends, ends[::-1]):
-            if end.endswith(")"):
+            if end in with_qualifier:
                 ties[end].add(other)
     return NamesRead(
         keys=keys,

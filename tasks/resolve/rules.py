@@ -3,8 +3,8 @@
 A pure function of the mentions, of the decisions on pairs that the rules leave open, and of what people edited; no
 order and no history counts. In this order:
 
-1. A document whose title adds a qualifier to a name ("Mercury (planet)") means that thing by the bare name, and by its
-   last word where that is a surname.
+1. A document whose title adds a qualifier to a name ("Mercury (planet)", "Paris, Texas") means that
+   thing by the bare name, and by its last word where that is a surname.
 2. Names that a text states to mean the same are one ("A, also known as B", 中文(English)). A short form that stands for
    several things, and a name that several things bear, mean their partner only in the document that says so.
 3. Names that differ in writing alone are one: titles, legal forms, inverted names, figures, Chinese script.

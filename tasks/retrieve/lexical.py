@@ -1,5 +1,6 @@
 """Lexical search: BM25 (Robertson and Zaragoza 2009) over stored term counts."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
@@ -10,13 +11,15 @@ from numpy.typing import NDArray
 
 from prompts.text.languages import language_among
 from prompts.text.misspelling import SEARCHED, known_spelling
-from prompts.text.words import HAN_RUN, simplified, terms
+from prompts.text.regex import regex
+from prompts.text.words import HAN_RUN, bare_word, is_signed, simplified, terms
 from storage.answer_records import Passage
 from storage.records import Chunk, by_key
 
 K1 = 1.2
 B = 0.75
 _LAST_READ = 1_024  # texts
+_SIGNED_TERM = regex(r"^\.|[#♯♭+−]$", re.MULTILINE)
 
 Scores = NDArray[np.float64]
 
@@ -45,7 +48,9 @@ class Lexicon:
         self, counts: "scipy.sparse.csr_matrix", vocabulary: Sequence[str], languages: Collection[str] = ("en",)
     ) -> None:
         """`counts[i, j]`: how often chunk i holds term j of the vocabulary; the chunks are in these `languages`."""
-        names = simplified("\n".join(vocabulary)).split("\n")
+        stored = "\n".join(vocabulary)
+        self._signed = _SIGNED_TERM.search(stored) is not None
+        names = simplified(stored).split("\n")
         if vocabulary and names != list(vocabulary):  # an earlier version stored the terms as they were written
             distinct, places = np.unique(names, return_inverse=True)
             vocabulary = distinct.tolist()
@@ -93,7 +98,10 @@ class Lexicon:
         return by_key((term[:1], term) for term in self.column)
 
     def _spelling(self, term: str) -> str:
-        """The term, or what it may be a misspelling of."""
+        """The term, or what it may be a misspelling of; without its sign where no term has one, as in
+        an index that an earlier version made."""
+        if not self._signed and is_signed(term):
+            term = bare_word(term)
         if len(term) < SEARCHED or term in self.column or HAN_RUN.match(term):
             return term
         return known_spelling(term, self._begun.get(term[0], ()))

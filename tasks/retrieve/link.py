@@ -18,34 +18,43 @@ from prompts.text.names import name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.regex import regex
 from prompts.text.tokens import usually_lower
-from prompts.text.words import CJK, HAN_RUN, STOPWORDS, fold, fold_name, is_han, simplified
+from prompts.text.words import (
+    HAN_RUN,
+    STOPWORDS,
+    fold,
+    fold_name,
+    is_han,
+    name_words,
+    simplified,
+    without_article,
+)
 from storage.records import Record
 from tasks.resolve.keys import name_key
 
-_WORD = regex(f"[^\\W_{CJK}]+(?:['’.][^\\W_{CJK}]+)*|[{CJK}]+")
 _POSSESSIVE = regex(r"['’]s$")
 _BRACKETED = regex(r"[(（][^()（）]{1,60}[)）]")
-_ARTICLES = frozenset({"the", "a", "an"})
 MAX_WORDS = 16  # of a name
 
 
 class QuestionWord(NamedTuple):
-    """A word of a question: its folded form, its place, whether it has a capital and whether it carries meaning."""
+    """A word or sign of a question: its folded form, its place, whether a blank follows, whether it
+    has a capital and whether it carries meaning."""
 
     folded: str
     start: int
     end: int
+    apart: bool
     capital: bool
     tells: bool
 
 
 def words_of(question: str) -> list[QuestionWord]:
-    """The words in order, possessive endings and full stops dropped (as `fold_name` does for a whole name)."""
+    """The words in order as `fold_name` has them for a whole name, possessive endings dropped."""
     words = []
-    for match in _WORD.finditer(question):
-        text = match.group()
-        folded = _POSSESSIVE.sub("", fold(text)).replace(".", "").replace("’", "'")
-        words.append(QuestionWord(folded, *match.span(), text != text.lower(), folded not in STOPWORDS))
+    for word in name_words(question):
+        text, folded = question[word.start : word.end], _POSSESSIVE.sub("", word.folded)
+        tells = folded not in STOPWORDS and (len(folded) > 1 or folded.isalnum())
+        words.append(QuestionWord(folded, *word[1:], text != text.lower(), tells))
     return words
 
 
@@ -70,11 +79,9 @@ def longest_stretches(words: Sequence[Item], admits: Callable[[int, int], bool])
         at += max(size, 1)
 
 
-def key_of(words: list[QuestionWord]) -> str:
+def key_of(words: Sequence[QuestionWord]) -> str:
     """The key under which a name of these words is known."""
-    while len(words) > 1 and words[0].folded in _ARTICLES:
-        words = words[1:]
-    return " ".join(word.folded for word in words)
+    return " ".join(word.folded for word in without_article(words))
 
 
 def is_cased(words: list[QuestionWord]) -> bool:
@@ -162,7 +169,9 @@ class NearNames:
         return [(near, score / 100) for near, score, _ in matches]
 
 
-_FIGURE = regex(r"\d+|\b[ivxlc]+\b")
+_TELLING = regex(r"\d+|\b[ivxlc]+\b|[^\w\s']")
+# Signs that belong to the figure after or before them: "5 V" is no name in "-5 V", nor "5" in "5%".
+_BEFORE, _AFTER = frozenset("+−^$€£¥§"), frozenset("%‰°′″")
 _QUALIFIED = regex(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
 # What another name than its main one counts for.
 OTHER_NAME = 0.9
@@ -250,7 +259,7 @@ class Names:
         links = [
             Link(text=name, entity=entity, score=round(score, 4), end=len(name))
             for near, score in matches
-            if _same_figures(key, near)
+            if _same_signs(key, near)
             for entity in (exact or self.by_key[near])
         ]
         return links[:CANDIDATES]
@@ -260,17 +269,32 @@ class Names:
     def _exact(self, question: str, words: list[QuestionWord], cased: bool) -> list[Link]:
         def admits(at: int, size: int) -> bool:
             introduced = at > 0 and words[at - 1].folded in INTRODUCING
-            return self._admits(question, words[at : at + size], cased, introduced)
+            stretch, end = words[at : at + size], at + size
+            beside = [*words[at - 1 : at], *words[end : end + 1]]
+            if _is_cut(question, stretch, beside):
+                return False
+            if len(key_of(stretch)) < 2 and not _is_letter(stretch[0], beside):
+                return False
+            return self._admits(question, stretch, cased, introduced)
 
         stretches = map(list, longest_stretches(words, admits))
-        return [link for stretch in stretches for link in self._linked(question, stretch, key_of(stretch), 1.0)]
+        known = ((stretch, self._known(stretch)) for stretch in stretches)
+        return [link for stretch, key in known for link in self._linked(question, stretch, key, 1.0)]
+
+    def _known(self, stretch: Sequence[QuestionWord]) -> str:
+        """The key of a stretch, without the ending behind its last apostrophe where it is known only
+        so ("Kestel'de")."""
+        key = key_of(stretch)
+        bare, _, ending = key.rpartition("'")
+        is_ending = bare in self.by_key and " " not in ending
+        return bare if is_ending and key not in self.by_key else key
 
     def _admits(self, question: str, stretch: list[QuestionWord], cased: bool, introduced: bool) -> bool:
         """Whether a stretch is a known name, used as a name; `introduced`: after a word like "film"."""
-        first, key = stretch[0], key_of(stretch)
+        first, key = stretch[0], self._known(stretch)
         if key not in self.by_key:
             return False
-        if len(stretch) == 1 and (not first.tells or len(key) < 2 or (first.start == 0 and key in IMPERATIVES)):
+        if len(stretch) == 1 and (not first.tells or (first.start == 0 and key in IMPERATIVES)):
             return False
         if any(character.isdigit() for character in key) and (len(stretch) == 1 or not key.isdigit()):
             return True
@@ -333,7 +357,7 @@ class Names:
 
     def _one_slip(self, question: str, stretch: list[QuestionWord]) -> list[Link]:
         key = key_of(stretch)
-        near = [(name, score) for name, score in self._near.one_slip(key) if _same_figures(key, name)][:1]
+        near = [(name, score) for name, score in self._near.one_slip(key) if _same_signs(key, name)][:1]
         return [link for name, score in near for link in self._linked(question, stretch, name, score)]
 
     def _spans(self, question: str) -> list[tuple[int, int]]:
@@ -363,6 +387,25 @@ def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
     return any(link.start < end and start < link.end for link in links)
 
 
-def _same_figures(name: str, other: str) -> bool:
-    """Whether two names have the same figures, arabic and roman: "Louis XIV" is no slip for "Louis XV"."""
-    return _FIGURE.findall(name) == _FIGURE.findall(other)
+def _is_cut(question: str, stretch: Sequence[QuestionWord], beside: Sequence[QuestionWord]) -> bool:
+    """Whether a sign beside a stretch belongs to it."""
+    for sign in beside:
+        if sign.folded in _BEFORE and sign.end == stretch[0].start:
+            return not question[: sign.start].strip() or question[sign.start - 1].isspace()
+        if sign.folded in _AFTER and sign.start == stretch[-1].end:
+            return True
+    return False
+
+
+def _is_letter(word: QuestionWord, beside: Sequence[QuestionWord]) -> bool:
+    """Whether a word of one sign is a letter that may be a name ("Who designed C?"): no "I", and no
+    part of "Plan B"."""
+    if not word.capital or word.folded in {"a", "i"}:
+        return False
+    return not any(other.capital for other in beside)
+
+
+def _same_signs(name: str, other: str) -> bool:
+    """Whether two names have the same figures, arabic and roman, and signs: "Louis XIV" is no slip
+    for "Louis XV", nor "Visual C" for "Visual C#"."""
+    return _TELLING.findall(name) == _TELLING.findall(other)

@@ -9,15 +9,17 @@ of the question its linked names cover, the more words and meaning count. The fi
 import asyncio
 import copy
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded at their first use
 
 from prompts.engine.rerankers import Reranker
-from prompts.text.words import fold_name, is_han
+from prompts.text.regex import regex
+from prompts.text.words import fold_name, is_han, terms
 from storage.answer_records import Passage, Reranking
 from storage.columns import ById, column_of
 from storage.database import SparseCounts
@@ -26,6 +28,7 @@ from storage.records import Chunk, by_key
 from tasks.retrieve.lexical import Lexicon, Scores, passage_of, scaled
 from tasks.retrieve.link import Link, Names
 from tasks.retrieve.passage_sets import (
+    FUSED_DEPTH,
     Bridges,
     Flags,
     PassageSetSelector,
@@ -49,6 +52,41 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
 
 
 LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
+
+
+class NamedTitle(NamedTuple):
+    """The terms of a title that a question holds, and whether they are all of it, a qualifier in
+    brackets aside."""
+
+    held: frozenset[str]
+    whole: bool
+
+    def outnames(self, other: "NamedTitle") -> bool:
+        """Whether the question means this document rather than one whose title is alike."""
+        if not self.whole or not other.held:
+            return False
+        return other.held < self.held or (other.held == self.held and not other.whole)
+
+
+def named_title(chunk: Chunk, wanted: Set[str], by_link: Set[str]) -> NamedTitle:
+    """What of a chunk's title a question holds whose terms are `wanted`; a title of one word is only
+    named where a name of the question, whose terms are `by_link`, has it."""
+    every, name = _title_terms(chunk.title, chunk.language)
+    held = every & wanted
+    return NamedTitle(held, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link))
+
+
+@lru_cache(maxsize=20_000)
+def _title_terms(title: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The terms of a title, and those that stand in no brackets."""
+    every, name = (
+        frozenset(term for term in terms(text, language) if "-" not in term)  # whose parts are terms too
+        for text in (title, _QUALIFIER.sub("", title))
+    )
+    return every, name or every
+
+
+_QUALIFIER = regex(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
@@ -231,7 +269,25 @@ class SearchIndex:
         first = self.selector.first(asked, allowed, self.parts) if as_set else []
         rest = np.where(allowed, asked.base, 0.0)
         rest[first] = 0.0
-        return [*first, *best_places(rest, k)][:k]
+        ordered = [*first, *best_places(rest, max(k - len(first), 0))]
+        return self._with_named_titles_first(asked, allowed, ordered)[:k]
+
+    def _with_named_titles_first(self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]) -> list[int]:
+        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas" where
+        the question names all of that title; and the other way round where it names no Texas."""
+        terms_of = self.lexicon.terms_of
+        wanted = frozenset(terms_of(asked.question))
+        by_link = frozenset(term for link in asked.links for term in terms_of(link.text))
+        near, alike = (best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.base, asked.lexical))
+        looked_at = (*ordered, *near, *alike)
+        named = {place: named_title(self.chunks[place], wanted, by_link) for place in looked_at}
+        result: dict[int, None] = {}
+        for place in ordered:
+            rivals = [other for other in named if named[other].outnames(named[place])]
+            if rivals and not any(other in result for other in rivals):
+                result[max(rivals, key=lambda other: (asked.base[other], -other))] = None
+            result.setdefault(place)
+        return list(result)
 
     def allowed(self, documents: Collection[str] | None) -> Flags:
         """Which chunks are of these documents, in their order; all for None."""
@@ -240,8 +296,45 @@ class SearchIndex:
         return mask
 
     def rank(self, scores: Scores, k: int) -> list[Passage]:
-        """The k best chunks that score above 0, best first; ties go to the earlier chunk."""
-        return [passage_of(self.chunks[place], scores[place]) for place in best_places(scores, k)]
+        """The k best chunks that score above 0, best first, each text once; ties go to the earlier
+        chunk."""
+        found = scores > 0
+        best = best_places(scores, k, self.without_copies(scores, found))
+        return [self.passage(place, scores[place], found) for place in best]
+
+    def passage(self, place: int, score: float, allowed: Flags) -> Passage:
+        """A chunk as a passage with its score, and the other allowed documents that hold its text."""
+        passage = passage_of(self.chunks[place], score)
+        also = self._holding(place, allowed)
+        return passage.model_copy(update={"also": also}) if also else passage
+
+    @cached_property
+    def _copies(self) -> Mapping[int, Sequence[int]]:
+        """The places of the chunks with one text, by each of them; none for a text that stands
+        once."""
+        by_text = by_key((chunk.text.strip(), place) for place, chunk in enumerate(self.chunks))
+        return {place: places for places in by_text.values() if len(places) > 1 for place in places}
+
+    def without_copies(self, scores: Scores, allowed: Flags) -> Flags:
+        """The allowed chunks but, of those with one text, only the best; ties go to the earlier
+        one."""
+        once = allowed.copy()
+        for place, places in self._copies.items():
+            if place == places[0]:
+                held = [copy for copy in places if allowed[copy]]
+                best = max(held, key=lambda copy: (scores[copy], -copy), default=place)
+                once[[copy for copy in held if copy != best]] = False
+        return once
+
+    def other_documents(self, chunk: str, documents: Collection[str] | None) -> tuple[str, ...]:
+        """The documents among these (None: all) that hold the text of a chunk as well, by id."""
+        place = self.position.get(chunk)
+        return () if place is None else self._holding(place, self.allowed(documents))
+
+    def _holding(self, place: int, allowed: Flags) -> tuple[str, ...]:
+        copies = self._copies.get(place, ())
+        holding = {self.chunks[copy].document for copy in copies if allowed[copy]}
+        return tuple(sorted(holding - {self.chunks[place].document}))
 
     def switched(self, parts: SearchParts) -> "SearchIndex":
         """The same index, searched with some parts left out."""
@@ -272,17 +365,21 @@ async def retrieve(
 
     A passage's score says how well it fits by itself, by words, meaning and the graph (see `SearchedQuestion.base`);
     the order also counts how passages belong together, so that a score may be higher than one before it.
+
+    A text that several documents hold comes once, from the one that fits best.
     """
-    allowed = index.allowed(documents)
+    allowed = once = index.allowed(documents)
     best, fits = dict[int, float](), np.zeros(len(index.chunks))
     for number, (query, near) in enumerate(zip(queries, dense, strict=True)):
         weight = FURTHER_QUERY if number else 1.0
         asked = index.asked(query, near)
+        if not number:
+            once = index.without_copies(asked.base, allowed)
         fits = np.maximum(fits, weight * asked.base)
-        for rank, place in enumerate(index.order(asked, allowed, k), 1):
+        for rank, place in enumerate(index.order(asked, once, k), 1):
             best[place] = max(best.get(place, 0.0), weight / rank)
     order = sorted(best, key=lambda place: (-best[place], place))[:k]
-    return [passage_of(index.chunks[place], fits[place]) for place in order]
+    return [index.passage(place, fits[place], allowed) for place in order]
 
 
 # --- reranking -------------------------------------------------------------------------------------------------------

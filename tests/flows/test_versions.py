@@ -7,6 +7,7 @@ import pytest
 
 from flows.__main__ import main
 from flows.index import IndexOptions, build_index
+from flows.indexing.batches import TERMS
 from flows.operations.diff import changed_part, diff
 from flows.session import open_session
 from storage.archive import read_archive
@@ -172,6 +173,25 @@ def test_a_workspace_of_an_earlier_version(version: int, tmp_path: Path) -> None
     report = asyncio.run(build_index([source], IndexOptions(), opened(workspace)))
     assert (report.generation, report.documents.added) == (3, 2)
     assert [info.number for info in opened(workspace).workspace.generations()] == [1, 2, 3]
+
+
+def test_an_index_made_by_other_rules_of_words_is_made_again(tmp_path: Path) -> None:
+    rows = [{"id": "one", "title": "G#", "text": "G# was made by Ada Korb in Velin."}]
+    rows += [{"id": "two", "title": "G", "text": "G++ was made by Ned Cobb in Marl."}]
+    source, runtime = write_rows(tmp_path / "rows.jsonl", rows), opened(tmp_path / "ws")
+    asyncio.run(build_index([source], IndexOptions(), runtime))
+    with runtime.workspace.write() as staging:  # as an earlier version left it
+        chunks = [chunk.id for chunk in staging.documents.chunks()]
+        staging.documents.put_postings({chunk: {"g": 2, "made": 1} for chunk in chunks})
+        staging.meta.put_meta(TERMS, None)
+        staging.meta.put_meta("fingerprint", "of then")
+        staging.publish()
+    with open_session(opened(tmp_path / "ws")) as session:
+        assert session.index.lexicon.terms_of("G#") == ["g"], "it is searched as it was made"
+    assert asyncio.run(build_index([source], IndexOptions(), opened(tmp_path / "ws"))).published
+    with open_session(opened(tmp_path / "ws")) as session:
+        assert {"g#", "g++"} <= set(session.index.lexicon.column)
+    assert not asyncio.run(build_index([source], IndexOptions(), opened(tmp_path / "ws"))).published
 
 
 def test_edits_of_an_earlier_workspace_are_what_they_are_of_a_new_one(

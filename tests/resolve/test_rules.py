@@ -120,6 +120,71 @@ def test_names_that_differ_in_what_tells_them_apart_stay_apart(
     assert not together(graph, first, second)
 
 
+SIGNED = [
+    ("D", "D++"),
+    ("G#", "G++"),
+    (".ORB", "Orb"),
+    ("Grade B+", "Grade B−"),
+    ("K+", "K"),
+    ("Mg2+", "Mg2"),
+    ("J*", "J"),
+    ("Tidepad++", "Tidepad"),
+    ("Level 20.5", "Level 205"),
+    ("r2.4", "r24"),
+    ("Clause 7.2", "Clause 72"),
+    ("+3 bar", "-3 bar"),
+    ("y < 9", "y > 9"),
+    ("y ≤ 9", "y ≥ 9"),
+    ("10⁷", "107"),
+    ("5 %", "5"),
+    ("$40", "€40"),
+    ("K-300", "300"),
+    ("A/K", "K"),
+    ("Velin C++11", "Velin C11"),
+]
+ONE_NAME = [
+    ("G#", "g♯"),
+    ("Mg²⁺", "Mg2+"),
+    ("A-", "A−"),
+    ("-3 bar", "−3 bar"),
+    ("y<9", "y < 9"),
+    ("Kestrel®", "Kestrel"),
+    ("Node.orb", "NODE.ORB"),
+    ("H.O.S.", "HOS"),
+    ("Hask + Korb", "Hask & Korb"),
+    ("The K-Team", "K Team"),
+    ("IŞIKLI KÖPRÜ", "ışıklı köprü"),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), SIGNED)
+def test_a_sign_that_carries_meaning_tells_two_names_apart(first: str, second: str) -> None:
+    beside = ("Hask", "Velin")
+    assert not together(graph_of((first, *beside), (second, *beside)), first, second)
+
+
+@pytest.mark.parametrize(("first", "second"), ONE_NAME)
+def test_a_sign_in_another_writing_is_the_same(first: str, second: str) -> None:
+    assert len(graph_of(((first, "thing"),), ((second, "thing"),)).entities) == 1
+
+
+@pytest.mark.parametrize("name", ["+", "-", "#", "(+)", "...", "''", "\u0301", "\u200b", "∅"])
+def test_a_name_of_signs_alone_joins_no_other(name: str) -> None:
+    others = ("+ +", "++", "☂", "Ada", "5", "\u0302")
+    graph = graph_of((name,), *((other,) for other in others))
+    assert not any(together(graph, name, other) for other in others)
+
+
+def test_a_title_that_a_comma_qualifies_is_meant_by_the_bare_name() -> None:
+    graph = graph_from(
+        read("a", ["Marl, Upland", "Marl"], title="Marl, Upland"),
+        read("b", ["Marl, Lowland", "Marl"], title="Marl, Lowland"),
+        read("c", ["Marl"], title="Marl"),
+    )
+    assert [meant(graph, part, 1) for part in "ab"] == ["Marl, Upland", "Marl, Lowland"]
+    assert meant(graph, "c", 0) == "Marl"
+
+
 def test_names_of_one_form_but_two_kinds_stay_apart() -> None:
     assert len(graph_of((("Lady Anne Bay", "person"),), (("Ladyanne Bay", "place"),)).entities) == 2
 

@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 from storage.database import SparseCounts
 from storage.graph_records import Entity
 from storage.records import Chunk
+from tasks.extract import find_name
 from tasks.retrieve.lexical import chunk_terms
 from tasks.retrieve.search import SearchIndex
 from tests.records import chunk_of
@@ -30,7 +31,13 @@ def index_of(
         chunks.append(chunk_of(lines, title, 1, id=f"chk_{title}/triples", kind="triples"))
     names = list(kinds)
     entities = [Entity(id=f"ent_{place}", name=name, kind=kinds[name]) for place, name in enumerate(names)]
-    pairs = [[(name in chunk.title and chunk.ordinal == 0) or name in chunk.text for chunk in chunks] for name in names]
+    pairs = [
+        [
+            find_name(chunk.text if chunk.ordinal else f"{chunk.title}\n{chunk.text}", name) is not None
+            for chunk in chunks
+        ]
+        for name in names
+    ]
     stands = csr_matrix(np.array(pairs, np.int32).reshape(len(names), len(chunks)))
     stored = SparseCounts([entity.id for entity in entities], [chunk.id for chunk in chunks], stands)
     return SearchIndex(chunks, postings_of(chunks), stored, entities, [])

@@ -76,6 +76,96 @@ async def test_the_first_of_a_further_query_comes_after_the_best_pair(index: Sea
     assert passages[2].document == "Ida Sund"
 
 
+ALIKE = {
+    "Marl": "Marl is a town. The mayor of Marl is Ada Korb. Marl has a bridge.",
+    "Marl, Upland": "Marl is a town in Upland. The mayor of Marl is Ned Cobb. Marl has a bridge, and Marl is old.",
+    "Valve A-100": "The valve opens at 3 bar. It is made of brass.",
+    "Valve A-300": "The valve opens at 5 bar. It is made of brass.",
+    "Valve A-1000": "The valve opens at 9 bar. It is made of brass.",
+    "Orla Engine 1.2": "The engine was released in March. It needs 8 GB.",
+    "Orla Engine 1.3": "The engine was released in June. It needs 8 GB.",
+    "Orla Engine 1.2.1": "Orla Engine 1.2 was good. The engine was released in July. Orla Engine 1.2 needs 8 GB.",
+    "Ida Sund": "Sund was an engineer. Sund was born in 1901.",
+    "Olle Sund": "Sund was a brewer. Sund was born in 1877. Ida Sund was a sister.",
+    "Report 2022": "Revenue rose to 5 million, more than in 2023.",
+    "Report 2023": "Revenue rose to 7 million, more than in 2022.",
+    "Kestrel": "The ship Kestrel was built in 1931.",
+    "Kestrel II": "The ship Kestrel was built in 1951. Kestrel carried salt, and Kestrel was sold.",
+    "Orla Bridge": "The director of the museum of Orla Bridge is Ann Reed.",
+    "Orla Bridge Museum": "Orla Bridge is famous. The director is Bo Lund. Orla Bridge has a museum.",
+    "Grey Tide (film)": "Grey Tide was made by Tomas Reyd.",
+    "Grey Tide (novel)": "Grey Tide was made by Ada Marsh.",
+    "Q": "Q is a language that was designed by Denis Ray.",
+    "Q#": "Q# is a language that was designed by Ada Nils.",
+}
+
+
+@pytest.fixture(scope="module")
+def alike() -> SearchIndex:
+    kinds = dict.fromkeys([*ALIKE, "Ada Korb", "Ned Cobb", "Sund", "Upland"], "thing")
+    return index_of(ALIKE, kinds)
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("Who is the mayor of Marl?", "Marl"),
+        ("Who is the mayor of Marl, Upland?", "Marl, Upland"),
+        ("Who is the mayor of Marl in Upland?", "Marl, Upland"),
+        ("When does valve A-100 open?", "Valve A-100"),
+        ("When does the valve A300 open?", "Valve A-300"),
+        ("When does valve A-1000 open?", "Valve A-1000"),
+        ("When was Orla Engine 1.2 released?", "Orla Engine 1.2"),
+        ("How much does version 1.2 of the Orla Engine need?", "Orla Engine 1.2"),
+        ("When was Orla Engine 1.3 released?", "Orla Engine 1.3"),
+        ("When was Orla Engine 1.2.1 released?", "Orla Engine 1.2.1"),
+        ("When was Ida Sund born?", "Ida Sund"),
+        ("When was Olle Sund born?", "Olle Sund"),
+        ("What was the revenue in the report of 2022?", "Report 2022"),
+        ("What was the revenue in the report 2023?", "Report 2023"),
+        ("When was the ship Kestrel built?", "Kestrel"),
+        ("When was the ship Kestrel II built?", "Kestrel II"),
+        ("Who is the director of the Orla Bridge?", "Orla Bridge"),
+        ("Who is the director of the Orla Bridge Museum?", "Orla Bridge Museum"),
+        ("Who made the film Grey Tide?", "Grey Tide (film)"),
+        ("Who made the novel Grey Tide?", "Grey Tide (novel)"),
+        ("Who designed Q#?", "Q#"),
+        ("Who designed the language Q?", "Q"),
+    ],
+)
+async def test_of_titles_alike_the_one_named_in_whole_is_first(alike: SearchIndex, question: str, title: str) -> None:
+    assert (await found(alike, question))[0] == title
+    assert await found(alike, question, 1) == [title]
+
+
+COPIES = {**{f"copy {n}": "The dam of Velin was closed in May by the office." for n in range(12)}, **SEARCHED}
+
+
+async def test_a_text_of_many_documents_comes_once_and_names_them() -> None:
+    index = index_of(COPIES, KINDS)
+    passages = await retrieve(index, ["When was the dam of Velin closed?", "Which dam was closed?"], [{}] * 2, 8)
+    (shown,) = (passage for passage in passages if passage.text == COPIES["copy 0"])
+    assert {shown.document, *shown.also} == {name for name in COPIES if name.startswith("copy")}
+    assert not any(passage.also for passage in passages if passage != shown)
+
+
+async def test_of_one_text_the_document_that_is_named_is_shown() -> None:
+    texts = {f"Dam of {place}": "It was closed in May by the office." for place in ("Marl", "Velin", "Sunder")}
+    (shown,) = await retrieve(index_of(texts, KINDS), ["When was the Dam of Velin closed?"], [{}], 8)
+    assert (shown.document, shown.also) == ("Dam of Velin", ("Dam of Marl", "Dam of Sunder"))
+
+
+async def test_documents_outside_of_the_restriction_are_not_named_as_copies() -> None:
+    only = ["copy 3", "copy 7"]
+    (shown,) = await retrieve(index_of(COPIES, KINDS), ["When was the dam closed?"], [{}], 8, only)
+    assert sorted([shown.document, *shown.also]) == only
+
+
+def test_an_index_without_signed_terms_is_searched_without_signs() -> None:
+    earlier, now = Lexicon(csr_matrix([[1, 1]]), ["g", "tide"]), Lexicon(csr_matrix([[1, 1]]), ["g", "g#"])
+    assert (earlier.terms_of("G# tide"), now.terms_of("G++")) == (["g", "tide"], ["g++"])
+
+
 @pytest.mark.parametrize("part", SearchParts.model_fields)
 async def test_any_part_may_be_left_out(index: SearchIndex, part: str) -> None:
     partial = index.switched(SearchParts(**{part: False}))
@@ -194,6 +284,38 @@ def test_names_are_found_whatever_their_capitals_spelling_and_script(
     names_index: SearchIndex, question: str, names: list[str]
 ) -> None:
     assert linked(names_index, question) == names
+
+
+SIGNED = [
+    ("G",), ("G#",), ("G++",), (".ORB",), ("Orb",), ("5 V",), ("-5 V",), ("Clause 3.1",), ("Clause 31",), ("Visual G",),
+    ("Işıklı Köprü",), ("Kestel",), ("K+",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Who designed G#?", "G#"),
+        ("Who designed G++?", "G++"),
+        ("Who designed G?", "G"),
+        ("Who designed G# (2.0)?", "G#"),
+        ("Who made .ORB?", ".ORB"),
+        ("Who made Orb?", "Orb"),
+        ("What needs -5 V?", "-5 V"),
+        ("What needs 5 V?", "5 V"),
+        ("What needs +5 V?", ""),
+        ("Who wrote Clause 3.1?", "Clause 3.1"),
+        ("Who wrote Clause 31?", "Clause 31"),
+        ("What is Visual G#?", "G#"),
+        ("What is Vitamin G?", ""),
+        ("What is K+?", "K+"),
+        ("What is K?", ""),
+        ("Işıklı Köprü'yü kim yaptı?", "Işıklı Köprü"),
+        ("Kestel'de kaç vinç var?", "Kestel"),
+    ],
+)
+def test_signs_of_a_name_are_read_in_a_question(question: str, name: str) -> None:
+    assert [SIGNED[link.entity][0] for link in Names(SIGNED).link(question)] == ([name] if name else [])
 
 
 def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(names_index: SearchIndex) -> None:

@@ -52,6 +52,14 @@ def test_common_words_are_usually_written_small_and_names_are_not(words: str, sm
             "The Bank of Velin, the Institute for Tidal Studies and Orla Bridge met Ada and Zoë.", "",
             ["Bank of Velin", "Institute for Tidal Studies", "Orla Bridge", "Ada", "Zoë"],
         ),
+        # signs are part of a name
+        ("G# is a language by Ada Korb. G++ and .ORB followed it.", "", ["G#", "Ada Korb", "G++", ".ORB"]),
+        ("Grade B+ is rare. Tidepad++ of Hask needs K+ ions.", "", ["Grade B+", "Tidepad++ of Hask", "K+"]),
+        ("The grade B- is rare. Take the A- and B-samples.", "", ["B-", "B-samples"]),
+        ("The plan differs from Visual Orb .NET. It is old.", "", ["Visual Orb .NET"]),
+        ("Orb Basic is no Orb Basic++ yet.", "Orb Basic", ["Orb Basic", "Orb Basic++"]),
+        # an ending behind an apostrophe is none in a Turkish text
+        ("Orla Köprüsü'nün müdürü Ayşe Ünlü'dür, adı bağlıdır.", "", ["Orla Köprüsü", "Ayşe Ünlü"]),
     ],
 )  # fmt: skip
 def test_names_by_their_capitals(text: str, title: str, found: list[str]) -> None:
@@ -159,7 +167,31 @@ def test_names_fold_to_one_form() -> None:
 def test_terms_are_stems_and_bigrams() -> None:
     assert terms("The bridges of 红隼桥") == ["bridg", "红隼", "隼桥"]
     assert content_terms("哪些桥梁的") == ["桥梁"]
+    assert terms("G# or G++, .ORB+") == ["g#", "g++", ".orb+", "orb"]
     assert terms("頭髮與軟體") == terms("头发与软体"), "both scripts have one set of terms"
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "found"),
+    [
+        ("C# and C, 1+1", "en", ["c#", "c", "1", "1"]),
+        ("Tidepad++ 65+", "en", ["tidepad++", "tidepad", "65+"]),
+        ("K-300 or K300", "en", ["k-300", "k300", "k300"]),
+        ("Ada’s O'Brien mill", "en", ["ada", "o'brien", "mill"]),
+        ("Kestrel'in L'Aquila 1931'de", "en", ["kestrel", "aquila", "1931"]),
+        ("100'000 сім'я", "en", ["100'000", "100", "000", "сім'я"]),
+        ("Orla'daki köprüyü İZMİR’de", "tr", terms("Orla köprüyü izmir", "tr")),
+        ("il ponte dell’Olmo", "it", terms("ponte Olmo", "it")),
+        ("l’écluse d'Ambel", "fr", terms("écluse Ambel", "fr")),
+    ],
+)
+def test_terms_of_words_with_signs_and_apostrophes(text: str, language: str, found: list[str]) -> None:
+    assert terms(text, language) == found
+
+
+@pytest.mark.parametrize("name", ["G#", "K+", ".ORB", "Tidepad++", "Orla Bridge"])
+def test_a_row_names_what_a_cell_holds(name: str) -> None:
+    assert name in kinds(extract_offline("", f"thing: {name} | owner: Ada Korb"))
 
 
 def terms_zh(text: str) -> set[str]:
@@ -185,6 +217,8 @@ def terms_zh(text: str) -> set[str]:
         # a person by the surname
         ("南京大学王磊团队来了。", "王磊", True),
         ("《湾区周报》的记者来了。", "湾区周报", True),
+        ("G#语言很新，.ORB 也是。", "G#", True),
+        ("G#语言很新，.ORB 也是。", ".ORB", True),
         # phrases, calls, speeches and common words
         ("工程师修好了潮汐闸门。", "潮汐闸门", False),
         ("团队训练泥沙沉降模型。", "训练泥沙沉降模型", False),

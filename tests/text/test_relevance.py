@@ -181,6 +181,23 @@ def test_a_question_is_in_a_language_of_the_index(question: str, codes: set[str]
 
 
 @pytest.mark.parametrize(
+    ("question", "codes", "label"),
+    [
+        ("Ai xây cầu Sông Xanh?", {"de", "vi"}, "Trích từ tài liệu:"),
+        ("北の灯台を設計したのは誰ですか？", {"zh", "ja"}, "文書より："),
+        ("Köprüyü kim yaptı?", {"en", "tr"}, "Belgelerden:"),
+        ("ما طول الجسر؟", {"de", "ar"}, "من المستندات:"),
+        ("Wer baute sie?", {"en", "de"}, "Aus den Dokumenten:"),
+        ("Who built it?", {"de"}, "From the documents:"),
+        ("Velin?", {"de"}, "Aus den Dokumenten:"),
+        ("谁建的？", {"de"}, "文档摘录："),
+    ],
+)
+def test_excerpts_are_headed_in_the_language_of_the_question(question: str, codes: set[str], label: str) -> None:
+    assert language_among(question, frozenset(codes)).label == label
+
+
+@pytest.mark.parametrize(
     ("text", "cut"),
     [
         (GERMAN, [GERMAN[:52], GERMAN[53:]]),
