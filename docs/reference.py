@@ -167,9 +167,10 @@ def _commands() -> Iterator[str]:
 
 def subcommands() -> dict[str, tuple[str, argparse.ArgumentParser]]:
     """Each command's line in the list of commands, and its parser."""
-    of = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
+    parser, commands = build_parser()
+    of = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
     texts = {choice.dest: choice.help or "" for choice in of._choices_actions}  # noqa: SLF001
-    return {name: (texts[name], parser) for name, parser in of.choices.items()}
+    return {name: (texts[name], command) for name, command in commands.items()}
 
 
 def _spelling(action: argparse.Action) -> str:

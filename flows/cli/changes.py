@@ -11,7 +11,7 @@ from flows.cli.screen import Screen, runtime_of
 from flows.operations import changes
 from flows.operations.diff import Changed, Diff, Difference, Thing, compare
 from flows.runtime import Runtime
-from storage.errors import UsageError
+from storage.errors import UsageError, did_you_mean
 from storage.export import KINDS
 from storage.graph import Edit, Subject
 from storage.records import by_key
@@ -57,7 +57,8 @@ def graph(options: Namespace, screen: Screen) -> None:
             usage = _USAGE[action if action in _USAGE else "edit" if fields[0] in _EDITABLE else "split"]
             raise UsageError("That is no edit of the graph: it says too little, or too much.", f"Use: {usage}.")
         case words:
-            remedy = f'Put it in quotes: "{" ".join(words)}".'
+            near = did_you_mean(words[0], _USAGE)
+            remedy = f'{near}A name of several words stands in quotes: "{" ".join(words)}".'
             raise UsageError(f"`trellis graph` takes one name, not {len(words)}.", remedy)
     return _change(lambda runtime: changes.edit(editing, runtime), options, screen)
 

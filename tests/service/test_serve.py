@@ -126,7 +126,7 @@ def test_the_containers_fit_together() -> None:
         assert {volume for volume in named if not volume.startswith(".")} <= volumes.keys()
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     command = shlex.split(services["service"]["command"])
-    options = build_parser().parse_args(command[1:])
+    options = build_parser()[0].parse_args(command[1:])
     assert (options.listen, options.no_prefect, options.workspace) == ("0.0.0.0:8100", True, "/data/workspace")
     assert services["service"]["volumes"] == services["worker"]["volumes"]
     host = services["worker"]["environment"]["TRELLIS_CHROMA_URL"]
