@@ -1,7 +1,6 @@
 """`trellis doctor` and `trellis prompt`: what works and what to change, and what a model is told for a step."""
 
 import asyncio
-import difflib
 import os
 import tempfile
 import time
