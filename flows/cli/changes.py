@@ -116,14 +116,16 @@ def forget(options: Namespace, screen: Screen) -> None:
         return
     with screen.progress() as progress:
         report = asyncio.run(changes.forget(options.documents, runtime_of(options, progress)))
-    screen.result(report, f"Forgotten: {names}", without=("documents", "held", "same_text"))
+    screen.result(report, f"Forgotten: {names}", without=("documents", "held", "same_text", "files"))
     if not screen.as_json:
         if report.held:
             numbers = ", ".join(map(str, report.held))
             screen.line(f"read by somebody, gone with the next run after: {numbers}", indent=2, style="yellow")
         if report.same_text:
             screen.line(f"the same text stays in: {', '.join(report.same_text)}", indent=2, style="yellow")
-        screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
+        screen.rows([f"stays as it is, and is kept out: {file}" for file in report.files], SHOWN_ALIKE, style="yellow")
+        if report.documents:
+            screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
 
 
 # --- what failed -----------------------------------------------------------------------------------------------------

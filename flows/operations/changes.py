@@ -5,12 +5,14 @@ and what was forgotten hold for every run from then on, until they are undone.
 """
 
 import json
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 
 from rapidfuzz import process
 
@@ -19,6 +21,7 @@ from flows.indexing.batches import ExtractionWork, extract_all
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import author_of
 from flows.operations.index_run import remembered
+from flows.operations.uploads import forget_uploads, uploaded_rows
 from flows.operations.watch import watched_after
 from flows.orchestration.past_runs import forget_past_runs
 from flows.runners import Runner
@@ -32,8 +35,10 @@ from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record, utc_now
 from storage.run_records import Usage
 from storage.staging import OpenGeneration, Staging
+from storage.uploads import upload_folder, upload_path, uploaded_file
 from storage.workspace import Generation
 from tasks.extract import extraction_inputs
+from tasks.load.discover import printable
 from tasks.resolve.keys import name_key
 from tasks.sync import DocumentTraces
 
@@ -41,10 +46,12 @@ NEAREST = 5
 
 
 @contextmanager
-def _next_generation(runtime: Runtime) -> Iterator[Staging]:
-    """The next generation of a workspace, to be changed and published. NoGeneration before anything is written."""
+def _next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[Staging]:
+    """The next generation of a workspace, to be changed and published. NoGeneration before anything is written, unless
+    it may begin `from_nothing`."""
     runtime.workspace.recover()
-    runtime.workspace.read().close()
+    if not from_nothing:
+        runtime.workspace.read().close()
     with runtime.workspace.write() as staging, relaxed_gc(), runtime.models.without_history():
         yield staging
 
@@ -264,8 +271,9 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 class ForgetReport(Record):
     """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
 
-    Generations that cannot be read go too: nobody can say what they hold.
-    `same_text` are documents that stay though they say the same.
+    Generations that cannot be read go too: nobody can say what they hold. `generation` is the current one after it, 0
+    where nothing is indexed; `uploads` are the uploaded files that went, or lost rows; `files` lie elsewhere, hold the
+    documents and stay as they are. `same_text` are documents that stay though they say the same.
     """
 
     documents: tuple[str, ...]
@@ -278,6 +286,8 @@ class ForgetReport(Record):
     embeddings: int = 0
     evaluated_answers: int = 0
     run_records: int = 0
+    uploads: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     same_text: tuple[str, ...] = ()
     usage: Usage = Usage()
 
@@ -290,6 +300,7 @@ class _Holdings:
     ids: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
     hashes: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
     def add(self, generation: Generation, documents: Collection[str]) -> None:
         stored = generation.documents.documents({*generation.documents.ids()} & {*documents})
@@ -297,6 +308,7 @@ class _Holdings:
             return
         self.generations.append(generation.number)
         self.ids |= {document.id for document in stored}
+        self.files |= {_file_of(part.path) for document in stored for part in document.parts}
         self.texts |= {part.text for document in stored for part in document.parts}
         self.texts |= {document.title for document in stored}
         chunks = generation.documents.chunks(documents=[document.id for document in stored])
@@ -308,22 +320,33 @@ async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by name.
 
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
-    generations and caches that hold their text go; files that were indexed are never touched.
-    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails. The
+    generations and caches that hold their text go. An uploaded file goes too, or the rows of one; files elsewhere are
+    never touched. The name of an uploaded file stands for the documents that came from it alone, also where there are
+    none. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails. The
     history of runs tells how much went, and not what.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime)
         summary.update(generation=report.generation, documents=len(report.documents), chunks=report.chunks)
+        summary["uploads"] = len(report.uploads)
         summary["seconds"] = round(report.usage.seconds, 2)
     return report
 
 
 async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     started = time.monotonic()
-    memory = runtime.workspace.database.memory
-    with _next_generation(runtime) as staging:
-        held = _holdings(documents, runtime)
+    memory, root = runtime.workspace.database.memory, runtime.workspace.root
+    named = [name for name in documents if uploaded_file(root, name)]
+    with _next_generation(runtime, from_nothing=set(named) == set(documents)) as staging:
+        wanted = list(dict.fromkeys([*documents, *_from_uploads(named, staging, root)]))
+        held, out = _holdings(wanted, runtime), staging.documents.forgotten()
+        documents = [name for name in wanted if name in held.ids or name in out]
+        unread = {name for name in wanted if name not in documents}
+        if unknown := sorted(unread - {*named, *uploaded_rows(root)} if unread - {*named} else ()):
+            raise UnknownDocument(unknown[0], get_close_matches(unknown[0], staging.documents.ids(), n=3))
+        if not documents:
+            uploads = forget_uploads(named, lambda part: part.document in unread, root)
+            return ForgetReport(documents=(), generation=staging.base_number or 0, chunks=0, uploads=uploads)
         chunks = staging.documents.chunks(documents=documents)
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
@@ -335,16 +358,43 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
+        forgotten, texts = set(documents), staging.documents.forgotten_texts()
         number = staging.publish(retire=held.generations, afresh=True)
+        # Only now: where what came before fails, the files are as they were, and the documents are known.
+        uploads = forget_uploads(
+            {*named, *documents},
+            lambda part: (
+                part.document in unread or (texts.get(part.text_hash) if part.by_line else part.document) in forgotten
+            ),
+            root,
+        )
     memory.remove_documents(documents)  # what a question that ran meanwhile has put there
     await watched_after(runtime)
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=tuple(held.generations),
         held=tuple(runtime.workspace.retired()), memory=memories, model_answers=answers, embeddings=vectors,
-        evaluated_answers=evaluated, run_records=run_records,
+        evaluated_answers=evaluated, run_records=run_records, uploads=uploads,
+        files=tuple(file for file in sorted(held.files) if not _is_uploaded(file, root) and Path(file).exists()),
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
+
+
+def _from_uploads(names: Collection[str], staging: Staging, root: Path) -> list[str]:
+    """The documents all of whose parts come from uploaded files of these names."""
+    files = {printable(str(upload_path(root, name))) for name in names}
+    parts = staging.documents.parts() if files else []
+    inside = {part.document for part in parts if _file_of(part.path) in files}
+    return sorted(inside - {part.document for part in parts if _file_of(part.path) not in files})
+
+
+def _file_of(path: str) -> str:
+    """The file of a part's path, which may end in a line."""
+    return re.sub(r":\d+$", "", path)
+
+
+def _is_uploaded(file: str, root: Path) -> bool:
+    return Path(file).is_relative_to(upload_folder(root.absolute()))
 
 
 def _forget_elsewhere(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:
@@ -379,7 +429,7 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
 
 
 def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
-    """What all kept generations hold of the documents; UnknownDocument where none has one."""
+    """What all kept generations hold of the documents."""
     held = _Holdings()
     for info in runtime.workspace.generations():
         try:
@@ -387,11 +437,6 @@ def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
                 held.add(generation, documents)
         except StorageError:
             held.generations.append(info.number)
-    with runtime.workspace.read() as generation:
-        out, known = generation.documents.forgotten(), generation.documents.ids()
-    for document in documents:
-        if document not in held.ids and document not in out:
-            raise UnknownDocument(document, get_close_matches(document, known, n=3))
     return held
 
 

@@ -15,12 +15,12 @@ from flows.service import reading
 from flows.service.access import Caller, NotAllowed, needs
 from flows.service.asking import AskRequest, Event, RetrieveRequest, Service, note_question, service_of
 from flows.service.runs import IndexRun, RunRequest
-from flows.service.uploads import remove_upload, store_upload, upload_folder
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from storage.answer_records import Answer, Retrieval
 from storage.graph_records import Community
 from storage.run_records import UsageRow
+from storage.uploads import store_upload, upload_folder
 from storage.workspace import GenerationInfo
 
 T = TypeVar("T")
@@ -113,9 +113,9 @@ async def upload(
 
 @router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
 async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
-    """Remove a document and all that was made from it, also from older generations, and keep it out."""
+    """Remove a document and all that was made from it, also from older generations, and keep it out. Its upload goes
+    too; the name of an uploaded file stands for all documents from it, also where none is indexed."""
     report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
-    remove_upload(service.workspaces.folder(workspace), document)
     if not report.held:
         return report
     # Our own session held one; it is given back by now, unless a question still reads it.

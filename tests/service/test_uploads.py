@@ -1,0 +1,163 @@
+"""What was forgotten is nowhere in the uploads, whatever it was; and what a kill has cut is removed."""
+
+import asyncio
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from flows.cli.command import main
+from storage.errors import UsageError
+from storage.uploads import remove_parts, store_upload
+from tests.service.conftest import Start
+
+DOCUMENTS = "/api/v1/documents"
+SECRET = "Quillon Tower was designed by Peta Lorne."
+OTHER = "Xanten Gate was designed by Ulla Krantz."
+LINES = [
+    {"id": "one", "text": SECRET},
+    {"text": OTHER},
+    {"s": "Zed Hall", "p": "was built by", "o": "Yam Oro", "document": "facts"},
+]
+JSON_LINES = "".join(json.dumps(row) + "\n" for row in LINES)
+GRAPH = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d" for="edge" attr.name="document" attr.type="string"/>
+<graph edgedefault="directed"><node id="Zed Hall"/><node id="Yam Oro"/><node id="Ulla Krantz"/>
+<edge source="Zed Hall" target="Yam Oro"><data key="d">facts</data></edge>
+<edge source="Ulla Krantz" target="Ulla Krantz"/></graph></graphml>"""
+
+
+def words_in(folder: Path) -> str:
+    """The bytes of all files below, unpacked, as text."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    read: dict[bool, Callable[[bytes], bytes]] = {True: gzip.decompress, False: bytes}
+    return "\n".join(read[path.suffix == ".gz"](path.read_bytes()).decode("utf-8", "replace") for path in files)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "document", "gone", "stays"),
+    [
+        ("a.jsonl", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
+        ("a.jsonl", JSON_LINES, "a.jsonl#2", "Ulla Krantz", "Peta Lorne"),
+        ("a.jsonl", JSON_LINES, "facts", "Yam Oro", "Peta Lorne"),
+        ("a.jsonl.gz", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
+        ("a.json", json.dumps(LINES), "one", "Peta Lorne", "Ulla Krantz"),
+        ("a.csv", 's,p,o,document\nZed,"built\nby",Yam Oro,facts\nUlla Krantz,met,Bo,b\n', "facts", "Yam", "Krantz"),
+        ("a.graphml", GRAPH, "facts", "Yam Oro", "Ulla Krantz"),
+        ("a/b.txt", SECRET, "a/b.txt", "Peta Lorne", ""),
+    ],
+)
+@pytest.mark.parametrize("index", [True, False])
+def test_a_forgotten_row_leaves_its_upload(
+    start: Start,
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    content: str,
+    document: str,
+    gone: str,
+    stays: str,
+    index: bool,
+) -> None:
+    client, uploads, folder = start(), workspace / "uploads", ["--workspace", str(workspace)]
+    data = gzip.compress(content.encode()) if name.endswith(".gz") else content.encode()
+    assert client.put(f"{DOCUMENTS}/{name}?index=false", content=data).status_code == 202
+    assert not index or main(["index", str(uploads), *folder]) == 0
+    report = client.delete(f"{DOCUMENTS}/{document.replace('#', '%23')}")
+    assert (report.status_code, report.json()["uploads"]) == (200, [name]), report.text
+    left = words_in(uploads)
+    assert (gone in left, stays in left, gone in words_in(workspace)) == (False, True, False)
+    if index and stays:
+        capsys.readouterr()
+        main(["index", str(uploads), "--json", *folder])
+        counts = json.loads(capsys.readouterr().out)["documents"]
+        assert (counts["removed"], counts["changed"], counts["added"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["later.txt", "x/unread.zip", "broken.pdf", "rows.jsonl"])
+def test_an_upload_that_was_never_read_is_deleted(start: Start, workspace: Path, name: str) -> None:
+    client = start()
+    client.put(f"{DOCUMENTS}/{name}?index=false", content=JSON_LINES.encode())
+    report = client.delete(f"{DOCUMENTS}/{name}")
+    assert (report.status_code, report.json()["uploads"]) == (200, [name])
+    assert list((workspace / "uploads").iterdir()) == []
+    assert client.delete(f"{DOCUMENTS}/{name}").status_code == 404
+
+
+def test_the_name_of_a_file_stands_for_its_rows(start: Start, workspace: Path) -> None:
+    client = start()
+    client.put(f"{DOCUMENTS}/rows.jsonl?index=false", content=JSON_LINES.encode())
+    assert main(["index", str(workspace / "uploads"), "--workspace", str(workspace)]) == 0
+    report = client.delete(f"{DOCUMENTS}/rows.jsonl").json()
+    assert sorted(report["documents"]) == ["facts", "one", "rows.jsonl#2"]
+    assert not [name for name in ("Peta Lorne", "Ulla Krantz", "Yam Oro") if name in words_in(workspace)]
+    assert client.get(DOCUMENTS).json()["total"] == 3, "what was there before"
+
+
+def test_the_command_forgets_uploads_too(start: Start, workspace: Path) -> None:
+    client = start()
+    client.put(f"{DOCUMENTS}/rows.jsonl?index=false", content=JSON_LINES.encode())
+    assert main(["forget", "one", "--workspace", str(workspace)]) == 0
+    assert "Peta Lorne" not in words_in(workspace)
+    assert main(["forget", "one", "--workspace", str(workspace)]) == 2
+
+
+def test_an_upload_is_deleted_where_nothing_is_indexed(tmp_path: Path) -> None:
+    folder = tmp_path / "ws" / "uploads"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text(SECRET)
+    assert main(["forget", "a.txt", "--workspace", str(tmp_path / "ws")]) == 0
+    assert main(["forget", "b.txt", "--workspace", str(tmp_path / "ws")]) == 2
+    assert list(folder.iterdir()) == []
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+_CUT = """
+import asyncio, sys
+from pathlib import Path
+from storage.uploads import store_upload
+async def pieces():
+    yield b"some of it"
+    print("begun", flush=True)
+    await asyncio.sleep(3600)
+asyncio.run(store_upload(Path(sys.argv[1]), "a/b.txt", pieces()))
+"""
+
+
+@pytest.mark.parametrize("command", [["index", "SOURCE"], ["clean"], ["forget", "reyd"], ["serve"]])
+def test_parts_that_a_kill_left_are_removed(workspace: Path, start: Start, command: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _CUT, str(workspace)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."}
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert remove_parts(workspace) == 0, "it is under way"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert list((workspace / "uploads").rglob(".part-*"))
+    source = str(workspace.parent / "rows.jsonl")
+    Path(source).write_text(json.dumps({"id": "x", "text": "A text."}) + "\n")
+    if command == ["serve"]:
+        assert start().get("/health").status_code == 200
+    else:
+        main([{"SOURCE": source}.get(word, word) for word in command] + ["--workspace", str(workspace)])
+    assert list((workspace / "uploads").rglob("*")) == []
+
+
+@pytest.mark.parametrize("name", ["a", "a/b/c", "a/b"])
+def test_a_file_and_a_folder_have_not_one_name(tmp_path: Path, name: str) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"text"
+
+    (tmp_path / "uploads" / "a").mkdir(parents=True)
+    (tmp_path / "uploads" / "a" / "b").mkdir() if name == "a/b" else (tmp_path / "uploads" / "a" / "b").write_text("x")
+    with pytest.raises(UsageError, match="stands where a folder stands"):
+        asyncio.run(store_upload(tmp_path, name, pieces()))
+    assert not list((tmp_path / "uploads").rglob(".part-*"))
