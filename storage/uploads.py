@@ -8,7 +8,8 @@ import errno
 import fcntl
 import os
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -77,29 +78,36 @@ async def store_upload(workspace: Path, name: str, pieces: AsyncIterator[bytes])
     Raises UsageError where the name cannot be that of a file there.
     """
     path = upload_path(workspace, name)
-    folder = upload_folder(workspace)
+    with _written(path, upload_folder(workspace)) as file:
+        async for piece in pieces:
+            file.write(piece)
+        if not file.tell():
+            raise UsageError(f"The file {name!r} is empty.", "Send its content as the body of the request.")
+    return path
+
+
+@contextmanager
+def _written(path: Path, folder: Path) -> Iterator[BinaryIO]:
+    """What the block writes takes the place of a file when the block ends well."""
     try:
-        with faults_told(path), _part_beside(path, folder) as file:
+        with faults_told(path), _part_beside(path) as file:
             part = Path(file.name)
             try:
-                async for piece in pieces:
-                    file.write(piece)
+                yield file
                 file.flush()
-                if not file.tell():
-                    raise UsageError(f"The file {name!r} is empty.", "Send its content as the body of the request.")
                 part.replace(path)
             finally:
                 part.unlink(missing_ok=True)
     except OSError as error:
         if error.errno not in _NO_PLACE:
             raise
+        name = path.relative_to(folder).as_posix()
         raise UsageError(f"{name!r} stands where a folder stands, or under a file.", "Rename it.") from error
     finally:
         _remove_empty(path.parent, folder)
-    return path
 
 
-def _part_beside(path: Path, folder: Path) -> BinaryIO:
+def _part_beside(path: Path) -> BinaryIO:
     """A new part beside a file, locked."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -123,16 +131,10 @@ def remove_upload(workspace: Path, path: Path) -> None:
     _remove_empty(path.parent, upload_folder(workspace))
 
 
-def replace_upload(path: Path, content: bytes) -> None:
+def replace_upload(workspace: Path, path: Path, content: bytes) -> None:
     """Write an uploaded file anew. It is whole, or as it was."""
-    with faults_told(path), _part_beside(path, path.parent) as file:
-        part = Path(file.name)
-        try:
-            file.write(content)
-            file.flush()
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    with _written(path, upload_folder(workspace)) as file:
+        file.write(content)
 
 
 def remove_parts(workspace: Path) -> int:

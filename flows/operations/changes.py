@@ -322,8 +322,8 @@ async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
     generations and caches that hold their text go. An uploaded file goes too, or the rows of one; files elsewhere are
     never touched. The name of an uploaded file stands for the documents that came from it alone, also where there are
-    none. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails. The
-    history of runs tells how much went, and not what.
+    none. The history of runs tells how much went, and not what.
+    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime)
@@ -374,7 +374,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=tuple(held.generations),
         held=tuple(runtime.workspace.retired()), memory=memories, model_answers=answers, embeddings=vectors,
         evaluated_answers=evaluated, run_records=run_records, uploads=uploads,
-        files=tuple(file for file in sorted(held.files) if not _is_uploaded(file, root) and Path(file).exists()),
+        files=_elsewhere(held.files, root),
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
@@ -393,8 +393,10 @@ def _file_of(path: str) -> str:
     return re.sub(r":\d+$", "", path)
 
 
-def _is_uploaded(file: str, root: Path) -> bool:
-    return Path(file).is_relative_to(upload_folder(root.absolute()))
+def _elsewhere(files: Collection[str], root: Path) -> tuple[str, ...]:
+    """The files that are there and are no uploads of the workspace."""
+    uploads = upload_folder(root.absolute())
+    return tuple(file for file in sorted(files) if not Path(file).is_relative_to(uploads) and Path(file).exists())
 
 
 def _forget_elsewhere(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from storage.records import Part
@@ -80,7 +81,7 @@ def _without(file: SourceFile, gone: Gone, workspace: Path) -> bool:
     zipped = path.suffix == ".gz"
     ending = Path(file.id.lower().removesuffix(".gz")).suffix
     left = _REWRITERS[ending](gzip.decompress(data) if zipped else data, _Rows(file, gone))
-    replace_upload(path, gzip.compress(left) if zipped else left)
+    replace_upload(workspace, path, gzip.compress(left) if zipped else left)
     return True
 
 
@@ -120,7 +121,7 @@ def _of_a_table(data: bytes, rows: _Rows) -> bytes:
     delimiter = "\t" if ".tsv" in rows.file.id.lower() else None
     table = read_table(text, delimiter)
     names, lines = triples_header(table) or [], text.split("\n")
-    for (before, _), (line, cells) in zip(table, table[1:], strict=False):
+    for (before, _), (line, cells) in pairwise(table):
         if any(map(rows.gone, read_triples([table[0], (line, cells)], names, rows.file).parts)):
             lines[before:line] = [""] * (line - before)
     return "\n".join(lines).encode()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -40,31 +41,35 @@ def words_in(folder: Path) -> str:
     return "\n".join(read[path.suffix == ".gz"](path.read_bytes()).decode("utf-8", "replace") for path in files)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "document", "gone", "stays"),
-    [
-        ("a.jsonl", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
-        ("a.jsonl", JSON_LINES, "a.jsonl#2", "Ulla Krantz", "Peta Lorne"),
-        ("a.jsonl", JSON_LINES, "facts", "Yam Oro", "Peta Lorne"),
-        ("a.jsonl.gz", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
-        ("a.json", json.dumps(LINES), "one", "Peta Lorne", "Ulla Krantz"),
-        ("a.csv", 's,p,o,document\nZed,"built\nby",Yam Oro,facts\nUlla Krantz,met,Bo,b\n', "facts", "Yam", "Krantz"),
-        ("a.graphml", GRAPH, "facts", "Yam Oro", "Ulla Krantz"),
-        ("a/b.txt", SECRET, "a/b.txt", "Peta Lorne", ""),
-    ],
+class Case(NamedTuple):
+    """An upload, a document of it, a name that goes with that, and one that stays."""
+
+    name: str
+    content: str
+    document: str
+    gone: str
+    stays: str
+
+
+TABLE = 's,p,o,document\nZed,"built\nby",Yam Oro,facts\nUlla Krantz,met,Bo,b\n'
+CASES = (
+    Case("a.jsonl", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
+    Case("a.jsonl", JSON_LINES, "a.jsonl#2", "Ulla Krantz", "Peta Lorne"),
+    Case("a.jsonl", JSON_LINES, "facts", "Yam Oro", "Peta Lorne"),
+    Case("a.jsonl.gz", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
+    Case("a.json", json.dumps(LINES), "one", "Peta Lorne", "Ulla Krantz"),
+    Case("a.csv", TABLE, "facts", "Yam Oro", "Ulla Krantz"),
+    Case("a.graphml", GRAPH, "facts", "Yam Oro", "Ulla Krantz"),
+    Case("a/b.txt", SECRET, "a/b.txt", "Peta Lorne", ""),
 )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{case.document}")
 @pytest.mark.parametrize("index", [True, False])
 def test_a_forgotten_row_leaves_its_upload(
-    start: Start,
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    content: str,
-    document: str,
-    gone: str,
-    stays: str,
-    index: bool,
+    start: Start, workspace: Path, capsys: pytest.CaptureFixture[str], case: Case, index: bool
 ) -> None:
+    name, content, document, gone, stays = case
     client, uploads, folder = start(), workspace / "uploads", ["--workspace", str(workspace)]
     data = gzip.compress(content.encode()) if name.endswith(".gz") else content.encode()
     assert client.put(f"{DOCUMENTS}/{name}?index=false", content=data).status_code == 202
