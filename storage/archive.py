@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, syn
 from storage.records import Record
 from storage.recovery import damage, refuse_lost
 from storage.sqlite import SqliteFile
-from storage.uploads import UPLOADS, upload_folder, upload_path, uploaded_files
+from storage.uploads import UPLOADS, upload_path, uploaded_files
 from storage.workspace_db import SCHEMA
 
 _KINDS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
@@ -112,24 +112,29 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
         sources |= programs | uploads
         part = file.with_name(f".{file.name}.{uuid4().hex[:8]}")
         try:
-            with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
-                for name, path in sources.items():
-                    try:
-                        stream = path.open("rb")
-                    except FileNotFoundError:
-                        if name not in uploads:
-                            raise
-                        continue  # it was forgotten meanwhile
-                    with stream:  # an upload in its place is another file: this one stays as it was
-                        entry, status = tarfile.TarInfo(name), os.fstat(stream.fileno())
-                        entry.size, entry.mtime, entry.mode = status.st_size, status.st_mtime, 0o644
-                        archive.addfile(entry, stream)
+            _write_tar(part, kind, sources)
             sync(part)
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
         report = _report(file, packed.pointer_file, pointer, numbers)
         return report.model_copy(update={"uploads": len(uploads), "programs": len(programs), "left_out": left_out})
+
+
+def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
+    """Pack the files under their names; an upload that was forgotten meanwhile is left out."""
+    with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
+        for name, path in sources.items():
+            try:
+                stream = path.open("rb")
+            except FileNotFoundError:
+                if not name.startswith(f"{UPLOADS}/"):
+                    raise
+                continue
+            with stream:  # where an upload is replaced now, this one stays as it was
+                entry, status = tarfile.TarInfo(name), os.fstat(stream.fileno())
+                entry.size, entry.mtime, entry.mode = status.st_size, status.st_mtime, 0o644
+                archive.addfile(entry, stream)
 
 
 def _uploads(root: Path) -> dict[str, Path]:
