@@ -70,6 +70,12 @@ class NotAllowed(ServiceError):
     status = 403
 
 
+class Taken(ServiceError):
+    """An upload has the name of a document that comes from elsewhere."""
+
+    status = 409
+
+
 class TooLarge(ServiceError):
     """A body or its headers are larger than they may be."""
 

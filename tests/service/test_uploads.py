@@ -16,7 +16,7 @@ import pytest
 from flows.cli.command import main
 from storage.errors import UsageError
 from storage.uploads import remove_parts, store_upload
-from tests.service.conftest import Start
+from tests.service.conftest import Start, client_of, keys_of
 
 DOCUMENTS = "/api/v1/documents"
 SECRET = "Quillon Tower was designed by Peta Lorne."
@@ -166,3 +166,26 @@ def test_a_file_and_a_folder_have_not_one_name(tmp_path: Path, name: str) -> Non
     with pytest.raises(UsageError, match="stands where a folder stands"):
         asyncio.run(store_upload(tmp_path, name, pieces()))
     assert not list((tmp_path / "uploads").rglob(".part-*"))
+
+
+# --- two texts under one id ------------------------------------------------------------------------------------------
+
+
+def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "zz").mkdir()  # sorts behind `ws`: the order in which sources are named decides
+    (tmp_path / "zz" / "a.txt").write_text(SECRET)
+    uploads, folder = workspace / "uploads", ["--workspace", str(workspace)]
+    assert main(["index", str(tmp_path / "zz"), *folder]) == 0
+    (key, *_), rows = keys_of("edit")
+    with client_of(workspace, key, keys=rows) as client:
+        refused = client.put(f"{DOCUMENTS}/a.txt?index=false", content=OTHER.encode())
+        assert (refused.status_code, refused.json()["error"]["type"]) == (409, "Taken")
+        assert not uploads.exists()
+        row = json.dumps({"id": "a.txt", "text": OTHER})
+        assert client.put(f"{DOCUMENTS}/rows.jsonl?index=false", content=row.encode()).status_code == 202
+        assert main(["index", str(tmp_path / "zz"), str(uploads), *folder]) == 0
+        assert client.get(f"{DOCUMENTS}/a.txt").json()["text"] == SECRET
+        (letter,) = client.get("/api/v1/dead-letters").json()
+        assert "has another text already" in letter["error"]
+        report = client.delete(f"{DOCUMENTS}/a.txt").json()
+    assert (report["files"], report["uploads"]) == ([str(tmp_path / "zz" / "a.txt")], ["rows.jsonl"])
