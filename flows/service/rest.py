@@ -20,8 +20,8 @@ from flows.service.runs import IndexRun, RunRequest
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from storage.answer_records import Answer, Retrieval
-from storage.graph_records import Community
 from storage.errors import NotFound
+from storage.graph_records import Community
 from storage.records import Part
 from storage.run_records import UsageRow
 from storage.uploads import store_upload, upload_folder
