@@ -97,9 +97,11 @@ def _serve_alone(settings: Settings, sources: tuple[str, ...], listen: Listen, s
 @contextmanager
 def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
     from flows.service.app import create_app
-    from flows.service.server import log_to_stderr, serving
+    from flows.service.log import log_to_stderr
+    from flows.service.server import serving
 
-    with log_to_stderr(), serving(create_app(settings, prefect=prefect, sources=sources), *listen) as address:
+    app = create_app(settings, prefect=prefect, sources=sources)
+    with log_to_stderr(settings.service.log_texts), serving(app, *listen) as address:
         yield address
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import uuid
@@ -22,6 +23,9 @@ MOST_KEPT = 200  # runs
 HOME = str(Path(flows.__file__).resolve().parent.parent)  # where a run finds the packages of this program
 END_WITHIN = 20.0  # seconds; then a cancelled run's process is killed, which harms no workspace
 LINE = 64 << 20  # bytes of the longest line that a run may write: its report
+_PIECE = 64 << 10  # bytes that are read at once of what a run logs
+
+logger = logging.getLogger("trellis.service")
 
 
 class RunRequest(Record):
@@ -128,10 +132,12 @@ class LocalRuns:
     async def _work(self, run: str, folder: Path, wanted: RunRequest) -> Mapping[str, object]:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "flows.service.index_process",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE, start_new_session=True,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            limit=LINE, start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (HOME, os.environ.get("PYTHONPATH"))))},
         )  # fmt: skip
         orders, lines = cast(asyncio.StreamWriter, process.stdin), cast(asyncio.StreamReader, process.stdout)
+        log = asyncio.create_task(relay_log(run, cast(asyncio.StreamReader, process.stderr)))
         try:
             order = {"workspace": str(folder), **wanted.model_dump()}
             orders.write(json.dumps(order).encode() + b"\n")  # left open: the run ends when we do
@@ -157,3 +163,28 @@ class LocalRuns:
                 except TimeoutError:
                     process.kill()
                     await process.wait()
+            await asyncio.wait([log], timeout=END_WITHIN)
+
+
+async def relay_log(run: str, errors: asyncio.StreamReader) -> None:
+    """Enter into the log what a run writes to standard error: its records as they are, all else as text."""
+    text = b""
+    while piece := await errors.read(_PIECE):
+        *lines, text = (text + piece).split(b"\n")
+        if len(text) > _PIECE:
+            lines, text = [*lines, text], b""
+        for line in lines:
+            _enter(run, line)
+    _enter(run, text)
+
+
+def _enter(run: str, line: bytes) -> None:
+    text = line.decode("utf-8", "replace").strip()
+    try:
+        record = json.loads(text)
+        level = logging.getLevelNamesMapping()[record.pop("level").upper()]
+        event, fields = record.pop("event"), record
+    except (ValueError, KeyError, TypeError, AttributeError):
+        level, event, fields = logging.WARNING, "index run", {"said": text}
+    if text:
+        logger.log(level, "%s", event, extra={"fields": {"run": run, **fields}})

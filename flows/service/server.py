@@ -1,8 +1,6 @@
 """The server of the service, in a thread of its own: the main one is left to Prefect's runner."""
 
-import logging
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +8,6 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from flows.service.metrics import JsonLines
 from storage.errors import StorageError, UsageError
 
 DEFAULT_PORT = 8100
@@ -51,27 +48,6 @@ def serving(
         server.should_exit = True
         thread.join()
         listener.close()
-
-
-@contextmanager
-def log_to_stderr() -> Iterator[None]:
-    """Write the service's log, and uvicorn's warnings with it, to standard error while the block lasts, one JSON object
-    a line."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    loggers = [logging.getLogger(name) for name in ("trellis.service", "uvicorn.error")]
-    before = [(logger.level, logger.propagate) for logger in loggers]
-    for logger, level in zip(loggers, (logging.INFO, logging.WARNING), strict=True):
-        logger.addHandler(handler)
-        logger.propagate = False
-        logger.setLevel(level)
-    try:
-        yield
-    finally:
-        for logger, (level, propagate) in zip(loggers, before, strict=True):
-            logger.removeHandler(handler)
-            logger.propagate = propagate
-            logger.setLevel(level)
 
 
 def _listener(host: str, port: int | None) -> socket.socket:
