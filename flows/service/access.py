@@ -307,6 +307,7 @@ class _Body:
     def __init__(self, receive: Receive, limits: RequestLimits, upload: bool, headers: Headers) -> None:
         self._receive = receive
         self._limits = limits
+        self._upload = upload
         self._most = limits.upload_bytes if upload else limits.json_bytes
         self._size = 0
         self._whole: list[Message] = []
@@ -359,7 +360,13 @@ class _Body:
 
     def _too_large(self) -> TooLarge:
         self._lets_out = self._most + LINGER_BYTES
-        return TooLarge(f"A body may have {self._most:,} bytes.", "Send less, or raise service.upload_bytes.")
+        if self._upload:
+            return TooLarge(
+                f"An uploaded file may have {self._most:,} bytes.", "Divide it, or raise service.upload_bytes."
+            )
+        return TooLarge(
+            f"A body other than an uploaded file may have {self._most:,} bytes.", "Ask with less: this limit is fixed."
+        )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The log of the service: one JSON object a line, on standard error, without questions, names and texts of documents."""
+"""The log of the service: one JSON object a line on standard error, without questions, names and texts of documents."""
 
 import json
 import logging

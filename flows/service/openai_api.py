@@ -223,6 +223,8 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
 def _embedded(session: Session, texts: Sequence[str], meter: Meter) -> tuple[str, "np.typing.NDArray[np.float32]"]:
     embedder = session.runtime.embedder.metered(meter)
     for place, text in enumerate(texts):
+        if not text.strip():
+            raise UsageError(f"Text {place} is empty.", "Leave it out: only words can be embedded.")
         if not embedder.reads(text):
             raise UsageError(
                 f"The embedding model {embedder.name!r} cannot read text {place}.",
