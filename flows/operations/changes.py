@@ -43,6 +43,8 @@ from tasks.resolve.keys import name_key
 from tasks.sync import DocumentTraces
 
 NEAREST = 5
+LONGEST_NAME = 1_000  # characters: as long as a whole triple may be (`tasks.load.rows`)
+LONGEST_DESCRIPTION = 20_000  # characters: as long as a question may be
 
 
 @contextmanager
@@ -120,8 +122,22 @@ def split(name: str, names: Sequence[str], documents: Sequence[str], staging: St
 
 def change(name: str, kind: str | None, new_name: str | None, description: str | None, staging: Staging) -> Edit:
     """Give a thing another kind, name or description; None leaves it."""
+    for what, text in {"kind": kind, "name": new_name, "description": description}.items():
+        if text is not None:
+            _check_words(what, text)
     subject = _subject(_find(name, staging), staging)
     return Edit(action="change", subject=subject, kind=kind, name=new_name, description=description)
+
+
+def _check_words(what: str, text: str) -> None:
+    """Raises UsageError for a text that nobody can see, or that is longer than what is read of it."""
+    if not any(sign.isprintable() and not sign.isspace() for sign in text):
+        raise UsageError(f"The {what} {text[:40]!r} holds no word.", "Write one, or leave it out.")
+    if what != "description" and not text.isprintable():
+        raise UsageError(f"The {what} {text[:40]!r} holds a sign that nobody can see.", "Leave that sign out.")
+    most = LONGEST_DESCRIPTION if what == "description" else LONGEST_NAME
+    if len(text) > most:
+        raise UsageError(f"The {what} has {len(text):,} characters.", f"Use {most:,} at most.")
 
 
 def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:

@@ -36,8 +36,11 @@ from storage.errors import (
 
 Role = Literal["ask", "edit", "admin"]
 ROLES: tuple[Role, ...] = ("ask", "edit", "admin")  # each may do what those before it may
-COOKIE = "trellis_key"  # where the page keeps its key
 MOST_HEADERS = 100
+HEADER_BYTES = 32 << 10  # of all headers together, and of the address
+# What else a client calls a method is `other`: it may write anything, and each name would be kept for good.
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "WEBSOCKET"})
+LONGEST_LOGGED = 200  # characters
 MOST_JSON = 1 << 20  # bytes
 MINUTE = 60.0  # seconds
 LINGER_SECONDS = 2.0
@@ -74,6 +77,12 @@ class Taken(ServiceError):
     """An upload has the name of a document that comes from elsewhere."""
 
     status = 409
+
+
+class NotAFile(ServiceError):
+    """A form where the file itself is to be sent."""
+
+    status = 415
 
 
 class TooLarge(ServiceError):
@@ -257,8 +266,13 @@ class Guard:
 
     def _admitted(self, scope: Scope) -> Caller:
         headers = Headers(scope=scope)
-        if len(scope["headers"]) > MOST_HEADERS:
-            error = TooLarge(f"The request has more than {MOST_HEADERS} headers.", "Send fewer.")
+        size = sum(len(name) + len(value) for name, value in scope["headers"])
+        size += len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
+        if len(scope["headers"]) > MOST_HEADERS or size > HEADER_BYTES:
+            error = TooLarge(
+                f"A request may have {MOST_HEADERS} headers, and {HEADER_BYTES:,} bytes of headers and address.",
+                "Send less of them.",
+            )
             error.status = 431
             raise error
         host = headers.get("host", "").rsplit(":", 1)[0] if not headers.get("host", "").endswith("]") else "[::1]"
@@ -271,17 +285,20 @@ class Guard:
         own = {f"http://{headers.get('host')}", f"https://{headers.get('host')}"}
         if origin is not None and origin not in own and origin not in self._settings.origins:
             raise NotAllowed(f"Pages of {origin[:200]!r} may not call this service.", "Name it in service.origins.")
+        opens_page = headers.get("sec-fetch-mode") == "navigate" and scope["path"] in PATHS | {"/docs"}
+        if origin is None and headers.get("sec-fetch-site") in {"cross-site", "same-site"} and not opens_page:
+            # A picture or a script of a page elsewhere: its browser tells no origin, and would do what is asked.
+            raise NotAllowed("Pages of other places may not call this service.", "Name them in service.origins.")
         if scope["path"] in OPEN | PATHS or (scope["type"] == "http" and scope["method"] == "OPTIONS"):
             return Caller("anybody", "ask")
-        caller = self._caller(headers, scope) if self._callers else NOBODY
+        caller = self._caller(headers) if self._callers else NOBODY
         self._count(caller)
         return caller
 
-    def _caller(self, headers: Headers, scope: Scope) -> Caller:
+    def _caller(self, headers: Headers) -> Caller:
         bearer = headers.get("authorization", "")
         key = bearer[7:].strip() if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
-        key = key or Request({"type": "http", "headers": scope["headers"]}).cookies.get(COOKIE, "")
-        caller = self._callers.get(_hashed(key))
+        caller = self._callers.get(_hashed(key)) if key else None
         if caller is None:
             what = "This key is not known." if key else "The request bears no key."
             raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
@@ -416,6 +433,7 @@ class _Entry:
         seconds = time.monotonic() - self.started
         route = getattr(self.scope.get("route"), "path", None) or "other"
         method = self.scope.get("method", "WEBSOCKET")
+        method = method if method in METHODS else "other"
         metrics.request(method, route, self.status, seconds)
         fields = {
             "request": self.request_id, "method": method, "route": route, "status": self.status,

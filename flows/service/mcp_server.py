@@ -19,6 +19,7 @@ from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, InputRequiredResult, Resource, ToolAnnotations
 from pydantic import Field, ValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from flows.question import AskOptions
@@ -117,6 +118,8 @@ class McpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":  # no session, so no stream that a client could wait at
+            raise HTTPException(405, headers={"allow": "POST"})
         name = scope["path_params"].get("workspace", DEFAULT)
         if name not in self._servers:
             raise NotFound(f"No workspace is called {name[:80]!r}.", f"There are: {', '.join(self._servers)}.")

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from flows.operations.changes import ForgetReport, Letter, forget, letters_of
 from flows.operations.diff import Diff, compare
 from flows.service import reading
-from flows.service.access import Caller, NotAllowed, Taken, needs
+from flows.service.access import Caller, NotAFile, NotAllowed, Taken, needs
 from flows.service.asking import AskRequest, Event, RetrieveRequest, Service, note_question, service_of
 from flows.service.runs import IndexRun, RunRequest
 from flows.service.workspaces import DEFAULT
@@ -110,6 +110,9 @@ async def upload(
 ) -> IndexRun | None:
     """Upload a file: the body is its content, the path its name. Then index what was uploaded, unless `index=false`
     (to upload several and start one run). 409 for the name of a document that comes from a source."""
+    kind = request.headers.get("content-type", "")
+    if kind.lower().startswith("multipart/"):
+        raise NotAFile(f"A body of the type {kind[:40]!r} is no file.", "Send the file itself: curl -T FILE ADDRESS.")
     folder = service.workspaces.folder(workspace)
     with suppress(NotFound):
         stored = await service.workspaces.read(workspace, lambda session: _texts_of(document, session))

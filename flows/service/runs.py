@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import flows
-from flows.service.access import shown_error
+from flows.service.access import TooOften, shown_error
 from storage.errors import NotFound, UsageError
 from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
 RunState = Literal["waiting", "running", "completed", "failed", "cancelled"]
 MOST_KEPT = 200  # runs
+MOST_WAITING = 100  # and running
 HOME = str(Path(flows.__file__).resolve().parent.parent)  # where a run finds the packages of this program
 END_WITHIN = 20.0  # seconds; then a cancelled run's process is killed, which harms no workspace
 LINE = 64 << 20  # bytes of the longest line that a run may write: its report
@@ -78,6 +79,8 @@ class LocalRuns:
         """Begin a run, or put it in line."""
         if not wanted.sources:
             raise UsageError("There is nothing to index.", "Upload documents first, or name sources.")
+        if len(self._tasks) >= MOST_WAITING:
+            raise TooOften(f"{len(self._tasks)} index runs wait already.", "Wait until some are done.")
         run = IndexRun(
             id=f"run_{uuid.uuid4().hex[:12]}", workspace=workspace, sources=wanted.sources, started=utc_now()
         )
