@@ -77,7 +77,7 @@ class AskOptions:
     itself has other markers. `meter` is the ledger in which the calls of models are entered as they are answered; None
     is one of the question's own.
 
-    Raises UsageError for a mode that this version does not have.
+    Raises SettingsError for a mode that this version does not have.
     """
 
     mode: Mode = AUTO

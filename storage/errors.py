@@ -128,10 +128,10 @@ class NothingMatches(UsageError):
 
 
 class SettingsError(UsageError):
-    """`expected` completes the sentence "Use …"."""
+    """`expected` completes the sentence "Use …"; `near` stands before it."""
 
-    def __init__(self, name: str, value: object, expected: str) -> None:
-        super().__init__(f"Setting {name} cannot be {value!r}.", f"Use {expected}.")
+    def __init__(self, name: str, value: object, expected: str, near: str = "") -> None:
+        super().__init__(f"Setting {name} cannot be {value!r}.", f"{near}Use {expected}.")
 
 
 class UnknownSetting(SettingsError):

@@ -62,16 +62,16 @@ def mode_names() -> tuple[str, ...]:
 
 
 def check_mode(name: str) -> None:
-    """Raises UsageError for a mode that is not there, which names the nearest and all that are."""
+    """Raises SettingsError for a mode that is not there, which names the nearest and all that are."""
     if name not in mode_names():
-        from storage.errors import UsageError, did_you_mean
+        from storage.errors import SettingsError, did_you_mean
 
         near = did_you_mean(name, mode_names())
-        raise UsageError(f"There is no mode {name!r}.", f"{near}The modes are {', '.join(mode_names())}.")
+        raise SettingsError("mode", name, f"one that is there: {', '.join(mode_names())}", near)
 
 
 def find_mode(name: str) -> RegisteredMode:
-    """The mode of this name, which is neither `auto` nor the search. Raises UsageError where there is none."""
+    """The mode of this name, which is neither `auto` nor the search. Raises SettingsError where there is none."""
     check_mode(name)
     if name not in _MODES:
         for module in pkgutil.iter_modules([str(Path(__file__).parent)]):

@@ -48,7 +48,7 @@ class RetrieveRequest(BaseModel):
     level: int | None = Field(default=None, ge=0, description="Of the reports that mode `global` reads; 0: broadest.")
 
     def options(self, on_text: Show | None = None) -> AskOptions:
-        """What the pipeline is asked with. Raises FilterError, UsageError."""
+        """What the pipeline is asked with. Raises FilterError, SettingsError."""
         if self.where is not None:
             check_filter(self.where)
         more = self.model_dump(include={"structure", "response"})

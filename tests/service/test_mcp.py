@@ -170,7 +170,7 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
         ("ask", {"question": 7}, "'question' of 'ask' cannot be 7. It may be a text."),
         ("ask", {"question": "x", "effort": "max"}, "It may be one of low, medium, high or left out."),
         ("ask", {"question": "x", "documents": [1]}, "It may be a list, each entry a text or left out."),
-        ("ask", {"question": "x", "mode": "locl"}, "There is no mode 'locl'. Did you mean 'local'?"),
+        ("ask", {"question": "x", "mode": "locl"}, "cannot be 'locl'. Did you mean 'local'?"),
         ("ask", {"questoin": "x"}, "'ask' takes no 'questoin'. Did you mean 'question'?"),
         ("sources", {}, "There is no tool 'sources'. Did you mean 'source'?"),
     ],
