@@ -91,14 +91,12 @@ _OF_NOTHING = hashlib.sha256(b"").hexdigest()
 
 
 def _consistent(rows: tuple[str, ...]) -> tuple[str, ...]:
-    """The rows of keys, which say one thing of each name and of each key."""
-    roles, owners = dict[str, str](), dict[str, str]()
+    """The rows of keys, which give one role to each name."""
+    roles = dict[str, str]()
     for row in rows:
         name, role, digest = row.rsplit(":", 2)
         if roles.setdefault(name, role) != role:
             raise Unfit(name, f"one role for each name: {name} has {roles[name]} and {role}")
-        if owners.setdefault(digest, name) != name:
-            raise Unfit(name, f"a key of its own for each name: {name} has that of {owners[digest]}")
         if digest == _OF_NOTHING:
             raise Unfit(name, "a key that is not empty: make one with `trellis serve --new-key NAME:ROLE`")
     return rows
