@@ -121,10 +121,12 @@ def _text_of(path: str, what: str, option: str) -> str:
 
 
 def _recorded(options: Namespace) -> Answer:
+    from flows.orchestration.local_server import keep_server
     from flows.query import query
 
     if options.questions:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
+    keep_server()
     run = query(
         options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
         where=options.where, as_of=options.as_of, pages=options.pages, effort=options.effort, response=options.response,

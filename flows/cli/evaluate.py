@@ -80,7 +80,9 @@ def _evaluated(
     names = _listed(options.measures)
     if not options.dry_run and (options.record or os.environ.get("PREFECT_API_URL")):
         from flows.evaluate import evaluate as evaluate_flow
+        from flows.orchestration.local_server import keep_server
 
+        keep_server()
         run = evaluate_flow(
             options.system or ["auto"], options.questions, measures=names, workspace=options.workspace,
             criteria=_listed(options.judge), repeats=options.repeats, data=options.data, limit=options.limit,

@@ -39,7 +39,9 @@ def index(options: Namespace, screen: Screen) -> None:
         return
     if options.record or os.environ.get("PREFECT_API_URL"):
         from flows.index import index as index_flow
+        from flows.orchestration.local_server import keep_server
 
+        keep_server()
         run = index_flow(
             options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
             remake=options.remake, budget=budget,

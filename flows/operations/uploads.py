@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from storage.faults import faults_told
 from storage.records import Part
 from storage.uploads import remove_upload, replace_upload, upload_folder, uploaded_files
 from tasks.load.discover import SourceFile, printable
@@ -56,6 +57,8 @@ def _is_of_rows(file: SourceFile) -> bool:
 
 
 def _parts(file: SourceFile) -> tuple[Part, ...]:
+    with faults_told(file.path):
+        Path(file.path).open("rb").close()  # what may not be read may hold anything
     try:
         return read_file(file).parts
     except Exception:  # noqa: BLE001 -- parsers promise no exception types; what is not read is in no index
