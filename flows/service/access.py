@@ -17,6 +17,7 @@ from typing import Literal
 
 from fastapi import Request
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.service.metrics import Metrics
@@ -43,6 +44,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH",
 LONGEST_LOGGED = 200  # characters
 MOST_JSON = 1 << 20  # bytes
 MINUTE = 60.0  # seconds
+CLIENT_LEFT = 499  # in the log and the metrics, as proxies write it
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 16 << 20
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -216,11 +218,13 @@ def needs(role: Role) -> Callable[[Request], Caller]:
 
 @dataclass
 class RequestLimits:
-    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come."""
+    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come, and bytes
+    a second, which it may fall short of for as long."""
 
     upload_bytes: int
     json_bytes: int = MOST_JSON
     piece_seconds: float = 30.0
+    bytes_a_second: int = 1024
 
 
 class Guard:
@@ -258,6 +262,8 @@ class Guard:
                 await self._app(scope, body.receive if scope["type"] == "http" else receive, entry.send)
         except ServiceError as error:
             await entry.refuse(error)
+        except ClientDisconnect:
+            entry.status = entry.status or CLIENT_LEFT
         except Exception as error:
             logger.exception("request failed", extra={"fields": {"request": entry.request_id}})
             await entry.refuse(error)
@@ -327,6 +333,7 @@ class _Body:
         self._upload = upload
         self._most = limits.upload_bytes if upload else limits.json_bytes
         self._size = 0
+        self._waited = 0.0  # seconds
         self._whole: list[Message] = []
         self._ended = False
         self._lets_out = limits.json_bytes
@@ -364,11 +371,17 @@ class _Body:
     async def _next(self) -> Message:
         if self._ended:
             return await self._receive()  # who waits here learns that the client has gone
+        limits, began = self._limits, time.monotonic()
+        seconds = limits.piece_seconds + self._size / limits.bytes_a_second - self._waited
         try:
-            message = await asyncio.wait_for(self._receive(), self._limits.piece_seconds)
+            message = await asyncio.wait_for(self._receive(), max(0.0, min(limits.piece_seconds, seconds)))
         except TimeoutError as error:
-            seconds = self._limits.piece_seconds
-            raise TooSlow(f"Nothing came for {seconds:g} seconds.", "Send the whole body, then wait.") from error
+            raise TooSlow(
+                f"Nothing came for {limits.piece_seconds:g} seconds, or less than {limits.bytes_a_second:,} bytes a "
+                "second.",
+                "Send the whole body, then wait.",
+            ) from error
+        self._waited += time.monotonic() - began
         self._size += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         if self._size > self._most:

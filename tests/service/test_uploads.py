@@ -3,19 +3,26 @@
 import asyncio
 import gzip
 import json
+import logging
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from flows.cli.command import main
+from flows.service.access import RequestLimits
 from storage.errors import UsageError
 from storage.uploads import remove_parts, store_upload
+from tests.patience import PATIENCE, wait_for
 from tests.service.conftest import Start, client_of, keys_of
 
 DOCUMENTS = "/api/v1/documents"
@@ -189,3 +196,36 @@ def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_
         assert "has another text already" in letter["error"]
         report = client.delete(f"{DOCUMENTS}/a.txt").json()
     assert (report["files"], report["uploads"]) == ([str(tmp_path / "zz" / "a.txt")], ["rows.jsonl"])
+
+
+# --- slow clients ----------------------------------------------------------------------------------------------------
+
+HEAD = b"PUT /api/v1/documents/a.txt?index=false HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+
+
+def connected(client: httpx.Client) -> socket.socket:
+    """A connection that has begun an upload."""
+    place = urlsplit(str(client.base_url))
+    connection = socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
+    connection.sendall(HEAD + b"some of it")
+    return connection
+
+
+def test_a_client_that_drips_is_told_and_leaves_nothing(start: Start, workspace: Path) -> None:
+    client = start(limits=RequestLimits(upload_bytes=10**6, piece_seconds=1))
+    with connected(client) as dripping:
+        while not select.select([dripping], [], [], 0.1)[0]:
+            dripping.sendall(b"x")
+        assert dripping.recv(65536).startswith(b"HTTP/1.1 408")
+    assert list((workspace / "uploads").rglob("*")) == []
+
+
+def test_a_client_that_leaves_is_no_fault_of_ours(
+    start: Start, workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = start()
+    with caplog.at_level(logging.INFO, "trellis.service"):
+        connected(client).close()
+        wait_for(lambda: [row for row in caplog.records if getattr(row, "fields", {}).get("status") == 499], "its end")
+    assert not [row for row in caplog.records if row.levelno >= logging.WARNING]
+    assert list((workspace / "uploads").rglob("*")) == []
