@@ -62,6 +62,9 @@ COMMANDS_HEAD = """\
 `trellis COMMAND --help` prints the same. Every command takes `--workspace DIR` (the folder of state, default
 `./.trellis`) and `--json` (results on standard output, everything else on standard error).
 
+What takes long tells how far it is on standard error: bars on a terminal; elsewhere a line as each step begins, and
+one every ten seconds.
+
 | exit code | meaning |
 | --- | --- |
 | 0 | done; an answer that no source supports is also done |

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import h11
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
@@ -70,9 +69,8 @@ class _Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, and end the connection."""
         body = _told(400, "InvalidRequest", "This is no HTTP/1.1 request, or its headers are too large.")
-        head = h11.Response(status_code=400, headers=_headers(body), reason=b"Bad Request")
-        for event in (head, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        head = b"".join(b"%s: %s\r\n" % header for header in _headers(body))
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%s\r\n%s" % (head, body))
         self.transport.close()
 
 
