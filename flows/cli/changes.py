@@ -123,7 +123,7 @@ def forget(options: Namespace, screen: Screen) -> None:
             screen.line(f"read by somebody, gone with the next run after: {numbers}", indent=2, style="yellow")
         if report.same_text:
             screen.line(f"the same text stays in: {', '.join(report.same_text)}", indent=2, style="yellow")
-        screen.rows([f"stays as it is, and is kept out: {file}" for file in report.files], SHOWN_ALIKE, style="yellow")
+        screen.rows([f"stays as it is: {file}" for file in report.files], SHOWN_ALIKE, style="yellow")
         if report.documents:
             screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
 

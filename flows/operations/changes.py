@@ -26,6 +26,7 @@ from flows.operations.watch import watched_after
 from flows.orchestration.past_runs import forget_past_runs
 from flows.runners import Runner
 from flows.runtime import Runtime, open_caches, usage_of
+from flows.settings import PROGRAMS_FOLDER, TAILORING_FILE
 from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
 from prompts.text.words import fold_name, simplified
@@ -288,8 +289,9 @@ class ForgetReport(Record):
     """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
 
     Generations that cannot be read go too: nobody can say what they hold. `generation` is the current one after it, 0
-    where nothing is indexed; `uploads` are the uploaded files that went, or lost rows; `files` lie elsewhere, hold the
-    documents and stay as they are. `same_text` are documents that stay though they say the same.
+    where nothing is indexed; `uploads` are the uploaded files that went, or lost rows; `files` hold the documents or
+    words of theirs, and stay as they are: sources, the tailoring, compiled steps. `same_text` are documents that stay
+    though they say the same.
     """
 
     documents: tuple[str, ...]
@@ -390,7 +392,7 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=tuple(held.generations),
         held=tuple(runtime.workspace.retired()), memory=memories, model_answers=answers, embeddings=vectors,
         evaluated_answers=evaluated, run_records=run_records, uploads=uploads,
-        files=_elsewhere(held.files, root),
+        files=(*_elsewhere(held.files, root), *_made_by_hand(traces, root)),
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
@@ -413,6 +415,16 @@ def _elsewhere(files: Collection[str], root: Path) -> tuple[str, ...]:
     """The files that are there and are no uploads of the workspace."""
     uploads = upload_folder(root.absolute())
     return tuple(file for file in sorted(files) if not Path(file).is_relative_to(uploads) and Path(file).exists())
+
+
+def _made_by_hand(traces: DocumentTraces, root: Path) -> list[str]:
+    """The tailoring and the compiled steps of a workspace that hold words of the documents: examples in them may."""
+    files = (root / TAILORING_FILE, *sorted((root / PROGRAMS_FOLDER).glob("*.json")))
+    return [
+        str(file)
+        for file in files
+        if file.is_file() and traces.found_in(file.read_text(encoding="utf-8", errors="replace"))
+    ]
 
 
 def _forget_elsewhere(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:

@@ -120,6 +120,15 @@ def test_the_command_forgets_uploads_too(start: Start, workspace: Path) -> None:
     assert main(["forget", "one", "--workspace", str(workspace)]) == 2
 
 
+def test_files_that_quote_what_is_forgotten_are_named(start: Start, workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "q.txt").write_text(SECRET)
+    assert main(["index", str(tmp_path / "docs"), "--workspace", str(workspace)]) == 0
+    (workspace / "tailoring.toml").write_text('[tailoring]\npersona = "an engineer of Quillon Tower"\n')
+    report = start().delete(f"{DOCUMENTS}/q.txt").json()
+    assert report["files"] == [str(tmp_path / "docs" / "q.txt"), str(workspace / "tailoring.toml")]
+
+
 def test_an_upload_is_deleted_where_nothing_is_indexed(tmp_path: Path) -> None:
     folder = tmp_path / "ws" / "uploads"
     folder.mkdir(parents=True)
