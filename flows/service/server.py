@@ -38,8 +38,8 @@ def serving(
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, taken_within * 1000)
     config = uvicorn.Config(
-        app, loop="asyncio", http=_Connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
-        proxy_headers=False, h11_max_incomplete_event_size=HEADER_BYTES,
+        app, loop="asyncio", http=_Connection, ws="none", lifespan="on", log_config=None, access_log=False,
+        server_header=False, proxy_headers=False, h11_max_incomplete_event_size=HEADER_BYTES,
         timeout_graceful_shutdown=END_WITHIN,
     )  # fmt: skip
     server, begun = uvicorn.Server(config), threading.Event()
