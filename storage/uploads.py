@@ -7,6 +7,7 @@ the system frees when the process ends, however it ends: what is not locked was 
 import errno
 import fcntl
 import os
+import unicodedata
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -30,7 +31,11 @@ def upload_folder(workspace: Path) -> Path:
 
 
 def upload_path(workspace: Path, name: str) -> Path:
-    """The file of an upload, inside of the workspace's folder for them. Raises UsageError for any other name."""
+    """The file of an upload, inside of the workspace's folder for them, one for each way to spell its name in Unicode.
+
+    Raises UsageError for a name that no file there may have.
+    """
+    name = unicodedata.normalize("NFC", name)
     path, parts = PurePosixPath(name), name.split("/")
     bad = (
         not name

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from unicodedata import normalize
 
 from storage.faults import faults_told
 from storage.records import Part
@@ -29,9 +30,9 @@ def forget_uploads(names: Iterable[str], gone: Gone, workspace: Path) -> tuple[s
 
     What cannot be read is removed by its name alone. A file of rows goes where no row is left.
     """
-    named, changed = set(names), []
+    named, changed = {normalize("NFC", name) for name in names}, []
     for file in _files(workspace):
-        if file.id in named and not _holds_others(file, gone):
+        if normalize("NFC", file.id) in named and not _holds_others(file, gone):
             remove_upload(workspace, Path(file.path))
             changed.append(file.id)
         elif _is_of_rows(file) and _without(file, gone, workspace):

@@ -1,6 +1,7 @@
 """The service's own interface under /api/v1: questions, documents, index runs, the graph, reports and generations."""
 
 import asyncio
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -115,7 +116,8 @@ async def upload(
         raise NotAFile(f"A body of the type {kind[:40]!r} is no file.", "Send the file itself: curl -T FILE ADDRESS.")
     folder = service.workspaces.folder(workspace)
     with suppress(NotFound):
-        stored = await service.workspaces.read(workspace, lambda session: _texts_of(document, session))
+        name = unicodedata.normalize("NFC", document)
+        stored = await service.workspaces.read(workspace, lambda session: _texts_of(name, session))
         await asyncio.to_thread(_check_free, document, stored, folder)
     await store_upload(folder, document, request.stream())
     return await start_run(service, workspace, RunRequest()) if index else None

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import unicodedata
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -100,6 +101,15 @@ def test_an_upload_that_was_never_read_is_deleted(start: Start, workspace: Path,
     assert (report.status_code, report.json()["uploads"]) == (200, [name])
     assert list((workspace / "uploads").iterdir()) == []
     assert client.delete(f"{DOCUMENTS}/{name}").status_code == 404
+
+
+def test_a_name_is_one_however_it_is_spelt(start: Start, workspace: Path) -> None:
+    client = start()
+    for form in ("NFC", "NFD"):
+        client.put(f"{DOCUMENTS}/{unicodedata.normalize(form, 'Müller.md')}?index=false", content=SECRET.encode())
+    assert len(list((workspace / "uploads").iterdir())) == 1
+    assert client.delete(f"{DOCUMENTS}/{unicodedata.normalize('NFD', 'Müller.md')}").status_code == 200
+    assert list((workspace / "uploads").iterdir()) == []
 
 
 def test_the_name_of_a_file_stands_for_its_rows(start: Start, workspace: Path) -> None:
