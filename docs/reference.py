@@ -62,6 +62,9 @@ COMMANDS_HEAD = """\
 `trellis COMMAND --help` prints the same. Every command takes `--workspace DIR` (the folder of state, default
 `./.trellis`) and `--json` (results on standard output, everything else on standard error).
 
+What takes long tells how far it is on standard error: bars on a terminal; elsewhere a line as each step begins, and
+one every ten seconds.
+
 | exit code | meaning |
 | --- | --- |
 | 0 | done; an answer that no source supports is also done |
@@ -167,9 +170,10 @@ def _commands() -> Iterator[str]:
 
 def subcommands() -> dict[str, tuple[str, argparse.ArgumentParser]]:
     """Each command's line in the list of commands, and its parser."""
-    of = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
+    parser, commands = build_parser()
+    of = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
     texts = {choice.dest: choice.help or "" for choice in of._choices_actions}  # noqa: SLF001
-    return {name: (texts[name], parser) for name, parser in of.choices.items()}
+    return {name: (texts[name], command) for name, command in commands.items()}
 
 
 def _spelling(action: argparse.Action) -> str:

@@ -26,7 +26,7 @@ from prompts.engine.key_masking import mask_keys
 from prompts.engine.models import Models, Role
 from prompts.engine.spending import Meter
 from prompts.judge import CRITERIA, Grade, Judge
-from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError
+from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError, did_you_mean
 from storage.evaluation_records import (
     EvaluatedAnswer,
     EvaluatedSystem,
@@ -209,7 +209,8 @@ async def plan_of(  # noqa: PLR0913 -- as they are typed
         raise UsageError("Two questions have the same id.", "Give each question an id of its own.")
     read = tuple(system_of(system) for system in systems or ("auto",))
     if unknown := [name for name in criteria if name not in CRITERIA]:
-        raise UsageError(f"The judge has no criterion {unknown[0]!r}.", f"Use some of {', '.join(CRITERIA)}.")
+        near = did_you_mean(unknown[0], CRITERIA)
+        raise UsageError(f"The judge has no criterion {unknown[0]!r}.", f"{near}Use some of {', '.join(CRITERIA)}.")
     return EvaluationPlan(read, chosen, _measures_for(chosen, measures), name, tuple(criteria), repeats)
 
 

@@ -4,6 +4,7 @@ A key that stands in its provider's own variable (`OPENAI_API_KEY`) is looked up
 """
 
 import difflib
+import hashlib
 import itertools
 import json
 import os
@@ -12,7 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+)
 
 from prompts.engine.effort import LIMIT_NAMES, USUAL_WINDOW, Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
@@ -77,12 +87,27 @@ def _nameable(value: object) -> object:
 FolderPath = Annotated[Path, BeforeValidator(_nameable)]
 
 
+_OF_NOTHING = hashlib.sha256(b"").hexdigest()
+
+
+def _consistent(rows: tuple[str, ...]) -> tuple[str, ...]:
+    """The rows of keys, which give one role to each name."""
+    roles = dict[str, str]()
+    for row in rows:
+        name, role, digest = row.rsplit(":", 2)
+        if roles.setdefault(name, role) != role:
+            raise Unfit(name, f"one role for each name: {name} has {roles[name]} and {role}")
+        if digest == _OF_NOTHING:
+            raise Unfit(name, "a key that is not empty: make one with `trellis serve --new-key NAME:ROLE`")
+    return rows
+
+
 class ServiceSettings(BaseModel):
     """How `trellis serve` serves; in the file under `[service]`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    keys: tuple[Annotated[str, Field(pattern=KEY_ROW)], ...] = Field(
+    keys: Annotated[tuple[Annotated[str, Field(pattern=KEY_ROW)], ...], AfterValidator(_consistent)] = Field(
         default=(), exclude=True,
         description="Who may use the service: `NAME:ROLE:SHA256` of each key, as `trellis serve --new-key` makes them. "
         "Roles: `ask`, `edit` (documents and the graph too), `admin` (sources by their paths too).",
@@ -534,6 +559,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def _several(value: str, name: str) -> object:
     """What a variable holds, of a setting of several values apart by semicolons each."""
     parts = [part.strip() for part in value.split(";") if part.strip()]
+    if name == "keys" and not parts:
+        expected = "rows NAME:ROLE:SHA256 with semicolons between; where it is not set, nobody needs a key"
+        raise SettingsError("service.keys", value[:80], expected)
     if name == "workspaces":
         return dict(part.partition("=")[::2] for part in parts)
     return parts if name in {"entity_types", "keys", "origins"} else value

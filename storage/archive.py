@@ -1,11 +1,13 @@
 """Writes a whole workspace into one file, and makes a workspace of a file that came from elsewhere.
 
 An archive is a tar file of the kept generations and of what outlives them, as they were at one moment: nobody need stop
-working. It holds no vector index (that is built anew from the databases) and nothing of settings, keys or locks. Of an
-archive nothing is believed: only files of these names are taken, and only whole databases with our tables alone.
+working. Uploads and compiled steps travel too. It holds no vector index (that is built anew from the databases) and
+nothing of settings, keys or locks; what else lies in the folder stays behind and is named. Of an archive nothing is
+believed: only files of these names are taken, and only whole databases with our tables alone.
 """
 
 import gzip
+import json
 import logging
 import os
 import re
@@ -15,7 +17,7 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,15 +33,21 @@ from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, syn
 from storage.records import Record
 from storage.recovery import damage, refuse_lost
 from storage.sqlite import SqliteFile
+from storage.uploads import UPLOADS, upload_path, uploaded_files
 from storage.workspace_db import SCHEMA
 
 _KINDS = {".tar.gz": "gz", ".tgz": "gz", ".tar": ""}
 _OURS = re.compile(
     r"CURRENT|side\.sqlite|evaluations\.duckdb|tailoring\.toml|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
+    r"|programs/[^/\0]{1,200}\.json"
 )
+# What a workspace makes anew, or makes no sense anywhere else.
+_OF_THE_PLACE = re.compile(r"LOCK|IDENTITY|staging|(?:limits|side)\.sqlite(?:-.*)?|evaluations\.duckdb\.wal|\..*")
+_PACKED = {"CURRENT", "generations", "side.sqlite", "evaluations.duckdb", "tailoring.toml", "programs", UPLOADS}
 _GZIP = b"\x1f\x8b"
 _OTHERWISE = {b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"PK\x03\x04": "unzip"}
-_MOST_FILES = 5_000  # a generation has two
+_MOST_FILES = 5_000  # beside uploads; a generation has two
+_MOST_UPLOADS = 100_000  # each takes a kilobyte of memory
 _LIST = "archive.json"  # which archives of earlier versions begin with
 # How the readers of tar and of gzip say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
@@ -53,13 +61,19 @@ logger = logging.getLogger(__name__)
 
 
 class ArchiveReport(Record):
-    """What an archive holds; `created` is a UTC time in ISO form, `size_bytes` the archive's own size."""
+    """What an archive holds; `created` is a UTC time in ISO form, `size_bytes` the archive's own size.
+
+    `uploads` and `programs` are how many files of these there are, `left_out` what stayed behind in the folder.
+    """
 
     file: str
     created: str
     generation: int
     generations: tuple[int, ...]
     size_bytes: int
+    uploads: int = 0
+    programs: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 def write_archive(root: Path, file: Path) -> ArchiveReport:
@@ -91,19 +105,55 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
             folder = layout.folder(number)
             sources |= {str(path.relative_to(root)): path for path in (folder / DATABASE, folder / MANIFEST)}
         sources |= _copied_beside(layout, packed, file)
+        programs, uploads = _programs(root), _uploads(root)
+        left_out = _left_out(root, {*programs, *uploads})
+        if len(uploads) > _MOST_UPLOADS:
+            left_out, uploads = (*left_out, UPLOADS), {}
+        sources |= programs | uploads
         part = file.with_name(f".{file.name}.{uuid4().hex[:8]}")
         try:
-            with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
-                for name, path in sources.items():
-                    entry = tarfile.TarInfo(name)
-                    entry.size, entry.mtime, entry.mode = path.stat().st_size, path.stat().st_mtime, 0o644
-                    with path.open("rb") as stream:
-                        archive.addfile(entry, stream)
+            _write_tar(part, kind, sources)
             sync(part)
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
-        return _report(file, packed.pointer_file, pointer, numbers)
+        report = _report(file, packed.pointer_file, pointer, numbers)
+        return report.model_copy(update={"uploads": len(uploads), "programs": len(programs), "left_out": left_out})
+
+
+def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
+    """Pack the files under their names; an upload that was forgotten meanwhile is left out."""
+    with tarfile.open(part, f"w:{kind}") as archive:  # type: ignore[call-overload]
+        for name, path in sources.items():
+            try:
+                stream = path.open("rb")
+            except FileNotFoundError:
+                if not name.startswith(f"{UPLOADS}/"):
+                    raise
+                continue
+            with stream:  # where an upload is replaced now, this one stays as it was
+                entry, status = tarfile.TarInfo(name), os.fstat(stream.fileno())
+                entry.size, entry.mtime, entry.mode = status.st_size, status.st_mtime, 0o644
+                archive.addfile(entry, stream)
+
+
+def _uploads(root: Path) -> dict[str, Path]:
+    """The uploaded files by their names in an archive; not those that were put there by hand under other names."""
+    files = {path.relative_to(root).as_posix(): path for path in uploaded_files(root)}
+    return {name: path for name, path in files.items() if _is_ours(name, root)}
+
+
+def _programs(root: Path) -> dict[str, Path]:
+    """The compiled steps of the workspace by their names in an archive."""
+    files = {f"programs/{path.name}": path for path in sorted((root / "programs").glob("*.json"))}
+    return {name: path for name, path in files.items() if path.is_file() and _OURS.fullmatch(name)}
+
+
+def _left_out(root: Path, packed: Collection[str]) -> tuple[str, ...]:
+    """What lies in the folder and is not packed, but for what belongs to the place."""
+    names = {path.name for path in root.iterdir() if not _OF_THE_PLACE.fullmatch(path.name)} - _PACKED
+    inside = (*uploaded_files(root), *(path for path in (root / "programs").rglob("*") if path.is_file()))
+    return (*sorted(names), *sorted({path.relative_to(root).as_posix() for path in inside} - {*packed}))
 
 
 def _copied_beside(layout: Layout, packed: Layout, file: Path) -> dict[str, Path]:
@@ -145,6 +195,8 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
             if layout.stated() is None:
                 layout.point(pointer)
             report = _report(file, layout.pointer_file, pointer, numbers)
+            held = {"uploads": len(_uploads(aside)), "programs": len(_programs(aside))}
+            report = report.model_copy(update=held)
             sync_tree(aside)
             aside.rename(root.absolute())
     finally:
@@ -158,6 +210,7 @@ def _problems(
     """What keeps the unpacked files from being a workspace, one after another; empty where a part is sound."""
     yield _problem_of_pointer(layout)
     yield _problem_of_tailoring(layout.root / "tailoring.toml", read_tailoring)
+    yield from (_problem_of_program(path) for path in _programs(layout.root).values())
     yield from (_problem_of_generation(layout.folder(number), number) for number in numbers)
     if layout.database_file.is_file():
         yield _problem_of_database(layout.database_file)
@@ -214,13 +267,16 @@ def _unpack(file: Path, target: Path) -> None:
             closing(_Unpacked(_stream(file))) as stream,
             tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:") as archive,
         ):
+            uploads = 0
             for count, entry in enumerate(archive):
-                if count > _MOST_FILES:
-                    raise ArchiveError(file, f"it holds more than {_MOST_FILES:,} files")
+                uploads += entry.name.startswith(f"{UPLOADS}/")
+                if count - uploads > _MOST_FILES or uploads > _MOST_UPLOADS:
+                    many = f"{_MOST_FILES:,} files" if uploads <= _MOST_UPLOADS else f"{_MOST_UPLOADS:,} uploads"
+                    raise ArchiveError(file, f"it holds more than {many}")
                 if entry.name == _LIST:
                     continue
                 # A sparse file of a kilobyte may be unpacked to a terabyte.
-                if not entry.isreg() or entry.issparse() or not _OURS.fullmatch(entry.name):
+                if not entry.isreg() or entry.issparse() or not _is_ours(entry.name, target):
                     raise ArchiveError(file, f"its entry {entry.name!r} is not of a workspace")
                 path = target / entry.name
                 with faults_told(target):
@@ -306,6 +362,25 @@ def _problem_of_tailoring(path: Path, read: Callable[[str], object]) -> str:
     except (ValueError, RecursionError) as error:
         return f"its {path.name} cannot be understood ({error})"
     return ""
+
+
+def _problem_of_program(path: Path) -> str:
+    try:
+        json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        return f"its programs/{path.name} cannot be understood ({error})"
+    return ""
+
+
+def _is_ours(name: str, root: Path) -> bool:
+    """Whether a file of that name belongs to a workspace."""
+    if not name.startswith(f"{UPLOADS}/"):
+        return bool(_OURS.fullmatch(name))
+    try:
+        upload_path(root, name.removeprefix(f"{UPLOADS}/"))
+    except (UsageError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _problem_of_evaluations(path: Path) -> str:

@@ -151,6 +151,7 @@ class DocumentStore(Store):
         return {str(d): str(h) for d, h in self._db.rows("SELECT id, hash FROM documents ORDER BY id")}
 
     def parts(self) -> list[PartSummary]:
+        """All parts without their texts, by document and order."""
         return self._db.select(PartSummary, "parts", "document, ordinal")
 
     def document(self, document: str) -> Document:

@@ -33,7 +33,8 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
         └── Damaged               the content is not what was written
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar
 
@@ -60,6 +61,13 @@ def _rebuild(kind: type[TrellisError], message: str, remedy: str) -> TrellisErro
     error = kind.__new__(kind)
     TrellisError.__init__(error, message, remedy)
     return error
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """A question that offers the name nearest to a word, with a blank behind it; nothing where none is like it."""
+    folded = {name.casefold(): name for name in names}
+    near = get_close_matches(word.casefold(), folded, n=1)
+    return f"Did you mean {folded[near[0]]!r}? " if near else ""
 
 
 # --- usage -----------------------------------------------------------------------------------------------------
@@ -120,10 +128,10 @@ class NothingMatches(UsageError):
 
 
 class SettingsError(UsageError):
-    """`expected` completes the sentence "Use …"."""
+    """`expected` completes the sentence "Use …"; `near` stands before it."""
 
-    def __init__(self, name: str, value: object, expected: str) -> None:
-        super().__init__(f"Setting {name} cannot be {value!r}.", f"Use {expected}.")
+    def __init__(self, name: str, value: object, expected: str, near: str = "") -> None:
+        super().__init__(f"Setting {name} cannot be {value!r}.", f"{near}Use {expected}.")
 
 
 class UnknownSetting(SettingsError):

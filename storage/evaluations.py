@@ -101,6 +101,9 @@ class WatchedQuestions:
         return len(stale)
 
 
+MOST_FEEDBACK = 10_000  # as many as memory keeps: whoever may ask may also rate
+
+
 class FeedbackRows:
     """What people thought of answers."""
 
@@ -108,10 +111,12 @@ class FeedbackRows:
         self._file = file
 
     def put(self, feedback: Feedback) -> None:
-        """Stores one; the same id replaces."""
+        """Stores one; the same id replaces, and beyond MOST_FEEDBACK the oldest go."""
         with self._file.transaction() as connection:
             sql = "INSERT OR REPLACE INTO feedback (id, feedback) VALUES (?, ?)"
             connection.execute(sql, (feedback.id, feedback.model_dump_json()))
+            newest = "SELECT rowid FROM feedback ORDER BY rowid DESC LIMIT ?"
+            connection.execute(f"DELETE FROM feedback WHERE rowid NOT IN ({newest})", (MOST_FEEDBACK,))
 
     def list(self) -> list[Feedback]:
         """All, the oldest first."""

@@ -42,6 +42,7 @@ _OF_SQLITE: dict[int, type[FileFault]] = {
     sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_NOMEM: TooLittle,
     sqlite3.SQLITE_BUSY: InUse, sqlite3.SQLITE_LOCKED: InUse, sqlite3.SQLITE_PROTOCOL: InUse
 }  # fmt: skip
+_LONGEST_PATH = 504  # bytes: SQLite's 512, less the ending of the files that it makes beside
 _LITTLE = 1 << 20  # bytes: SQLite asks for some tens of thousands at once
 _DAMAGED_WORDS = (
     "Corrupt database", "not a valid DuckDB database", "Could not read enough bytes", "has been invalidated",
@@ -125,7 +126,10 @@ def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> Storag
 
 
 def _by_the_disk(path: Path, words: str) -> StorageError:
-    """SQLite does not say why it could not open or write a file: the disk and the process's limits do."""
+    """SQLite does not say why it could not open or write a file: its path, the disk and the process's limits do."""
+    if (length := len(os.fsencode(path.absolute()))) > _LONGEST_PATH:
+        problem = f"its path has {length} bytes, and SQLite opens none of more than {_LONGEST_PATH}"
+        return StorageError(path, problem, "Name a folder with a shorter path (--workspace). Nothing is damaged.")
     folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
     try:
         os.close(os.open(folder, os.O_RDONLY))

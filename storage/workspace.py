@@ -20,6 +20,7 @@ from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, s
 from storage.records import Record
 from storage.recovery import damage, mend, needs_mending, refuse_lost, remove_old, told_damage
 from storage.staging import OpenGeneration, Staging
+from storage.uploads import remove_parts
 from storage.vector_stores import open_vector_store
 from storage.vectors import VectorReader, VectorStore
 from storage.workspace_db import WorkspaceDatabase
@@ -173,9 +174,11 @@ class Workspace:
     def recover(self, from_nothing: bool = False) -> None:
         """Before a run that writes reads the current generation: makes sure that it can be read, or mends CURRENT.
 
-        `from_nothing`: where none can be read, the run may begin with an empty one. Raises WorkspaceLocked where
-        something is to be mended while another run writes, and StorageError where that takes a person.
+        Parts of uploads that nobody writes any more are removed. `from_nothing`: where none can be read, the run may
+        begin with an empty one. Raises WorkspaceLocked where something is to be mended while another run writes, and
+        StorageError where that takes a person.
         """
+        remove_parts(self.root)
         if needs_mending(self._layout):
             with self._locked():
                 mend(self._layout, from_nothing)
@@ -212,6 +215,7 @@ class Workspace:
 
         Damaged ones stay, and do not count.
         """
+        remove_parts(self.root)
         with self._locked():
             mend(self._layout)
             self._layout.clear_leftovers()

@@ -36,6 +36,10 @@ EXCERPTS = {
 }
 UNCOMPARED = "cites the sources above; whether they support it cannot be told by words (another language?)"
 MOST_FLAGGED = 3
+HISTORY_FORM = (
+    'Write a list of turns, oldest first: texts, or {"role": "user" or "assistant", "content": its text}; '
+    "or one of them a line."
+)
 
 
 def ask(options: Namespace, screen: Screen) -> int:
@@ -70,6 +74,12 @@ def _wanted(options: Namespace) -> AskOptions:
         raise UsageError("One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE.")
     if options.question is not None:
         check_question(options.question)
+    history = getattr(options, "history", None)
+    if history is not None and (options.question is None or options.record):
+        raise UsageError(
+            "--history goes with one QUESTION, without --questions and --record.",
+            "Give each row of --questions its own `history`.",
+        )
     if options.where is not None:
         from storage.filters import check_filter
 
@@ -78,14 +88,44 @@ def _wanted(options: Namespace) -> AskOptions:
         mode=options.mode, structure=getattr(options, "structure", None), k=options.k, level=options.level,
         where=() if options.where is None else (options.where,), effort=options.effort, response=options.response,
         retriever=FolderRetriever(options.pages) if options.pages else None,
+        history=_history(history) if history is not None else (),
     )  # fmt: skip
 
 
+def _history(path: str) -> tuple[str, ...]:
+    """The turns in a file: one list in JSON, or a line of JSON for each; "-" is standard input."""
+    text = _text_of(path, "history", "--history")
+    try:
+        rows = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The history in {path} is no list in JSON: {error}.", HISTORY_FORM) from error
+    if rows is not None:
+        return turns(rows)
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{path}, line {number} is no JSON: {error}.", HISTORY_FORM) from error
+    return turns(rows)
+
+
+def _text_of(path: str, what: str, option: str) -> str:
+    """A file of JSON that an option names. Raises UsageError where it cannot be read."""
+    try:
+        return sys.stdin.read() if path == "-" else text_of_file(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"The {what} in {path} cannot be read: {reason}.", f"Check the path of {option}.") from error
+
+
 def _recorded(options: Namespace) -> Answer:
+    from flows.orchestration.local_server import keep_server
     from flows.query import query
 
     if options.questions:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
+    keep_server()
     run = query(
         options.question, workspace=options.workspace, mode=options.mode, structure=options.structure, k=options.k,
         where=options.where, as_of=options.as_of, pages=options.pages, effort=options.effort, response=options.response,
@@ -175,12 +215,7 @@ def run_batch(path: str, options: AskOptions, answering: Answering, session: Ses
 
     Blank lines are passed over; "-" is standard input. Raises UsageError where the file cannot be read.
     """
-    try:
-        text = sys.stdin.read() if path == "-" else text_of_file(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        message = f"The questions in {path} cannot be read: {reason}."
-        raise UsageError(message, "Check the path of --questions.") from error
+    text = _text_of(path, "questions", "--questions")
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return asyncio.run(_answer_all(lines, options, answering, session, screen))
 

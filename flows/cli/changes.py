@@ -11,7 +11,7 @@ from flows.cli.screen import Screen, runtime_of
 from flows.operations import changes
 from flows.operations.diff import Changed, Diff, Difference, Thing, compare
 from flows.runtime import Runtime
-from storage.errors import UsageError
+from storage.errors import UsageError, did_you_mean
 from storage.export import KINDS
 from storage.graph import Edit, Subject
 from storage.records import by_key
@@ -57,7 +57,8 @@ def graph(options: Namespace, screen: Screen) -> None:
             usage = _USAGE[action if action in _USAGE else "edit" if fields[0] in _EDITABLE else "split"]
             raise UsageError("That is no edit of the graph: it says too little, or too much.", f"Use: {usage}.")
         case words:
-            remedy = f'Put it in quotes: "{" ".join(words)}".'
+            near = did_you_mean(words[0], _USAGE)
+            remedy = f'{near}A name of several words stands in quotes: "{" ".join(words)}".'
             raise UsageError(f"`trellis graph` takes one name, not {len(words)}.", remedy)
     return _change(lambda runtime: changes.edit(editing, runtime), options, screen)
 
@@ -115,14 +116,16 @@ def forget(options: Namespace, screen: Screen) -> None:
         return
     with screen.progress() as progress:
         report = asyncio.run(changes.forget(options.documents, runtime_of(options, progress)))
-    screen.result(report, f"Forgotten: {names}", without=("documents", "held", "same_text"))
+    screen.result(report, f"Forgotten: {names}", without=("documents", "held", "same_text", "files"))
     if not screen.as_json:
         if report.held:
             numbers = ", ".join(map(str, report.held))
             screen.line(f"read by somebody, gone with the next run after: {numbers}", indent=2, style="yellow")
         if report.same_text:
             screen.line(f"the same text stays in: {', '.join(report.same_text)}", indent=2, style="yellow")
-        screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
+        screen.rows([f"stays as it is: {file}" for file in report.files], SHOWN_ALIKE, style="yellow")
+        if report.documents:
+            screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
 
 
 # --- what failed -----------------------------------------------------------------------------------------------------

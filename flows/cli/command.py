@@ -18,8 +18,10 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from flows.modes.registry import AUTO, mode_names
+from storage.errors import did_you_mean
 
 HOME = Path(__file__).resolve().parents[2]
 BESIDE = ("tasks", "prompts", "storage")
@@ -30,6 +32,7 @@ STRUCTURES = ("table", "graph", "algorithm", "catalogue", "chunk")
 TRAINED = ("router", "rewriter", "filter", "answer")
 METHODS = ("linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", "gepa")
 FORMATS = ("json", "graphml")
+EFFORTS = ("low", "medium", "high")
 
 _EPILOG = """\
 a first session:
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"Theirs come first on Python's path. Unset PYTHONPATH, or start trellis from another folder.\n"
         )
         return 2
-    options = build_parser().parse_args(arguments)
+    options = _parsed(sys.argv[1:] if arguments is None else arguments)
     # Sources, of which there may be several, are files: their bytes stand for themselves. All else is text.
     given = [text for text in vars(options).values() if isinstance(text, str)]
     if unreadable := next((text for text in given if _no_text(text)), None):
@@ -83,6 +86,26 @@ class _Ending:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(self.code)
+
+
+def _parsed(arguments: Sequence[str]) -> Namespace:
+    """What was typed. Ends the process with 2 and the nearest name where that cannot be meant."""
+    parser, commands = build_parser()
+    word = arguments[0] if arguments else ""
+    if not word.startswith("-") and word not in commands:
+        near = did_you_mean(word, commands)
+        said = f"there is no command {word!r}. {near}" if word else "a command is missing. "
+        parser.error(f"{said}The commands are {', '.join(commands)}")
+    if word.startswith("-") and word not in ("-h", "--help"):
+        parser.error(f"{word!r} stands before the command. Write the command first: trellis COMMAND {word}")
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        command = commands[word]
+        unknown = next((text for text in rest if text.startswith("-")), rest[0])
+        near = did_you_mean(unknown.partition("=")[0], command.options)
+        what = "has no option" if unknown.startswith("-") else "does not take"
+        command.error(f"`trellis {word}` {what} {unknown!r}. {near}All that it takes: trellis {word} --help")
+    return options
 
 
 def _no_text(text: str) -> bool:
@@ -149,29 +172,59 @@ def number(name: str, text: str, metavar: str = "N", least: int = 1, **keywords:
     return argument(name, text, type=_whole_from(least), metavar=metavar, **keywords)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; the parsed options hold `run`, the function of the command as "module:name", which
-    takes the options and the screen and gives the exit code, or None for 0."""
+def choice(name: str, text: str, names: Sequence[str], metavar: str, **keywords: object) -> Argument:
+    """An argument, or an option, that is one of the names."""
+
+    def parse(value: str) -> str:
+        if value not in names:
+            near = did_you_mean(value, names)
+            raise argparse.ArgumentTypeError(f"{value!r} is none of these. {near}Use one of {', '.join(names)}")
+        return value
+
+    return argument(name, text, type=parse, metavar=metavar, **keywords)
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of one command, which knows the names of its options."""
+
+    def __init__(self, **keywords: Any) -> None:
+        self.options: list[str] = []
+        super().__init__(**keywords)
+
+    def take(self, name: str, **keywords: Any) -> None:
+        """Add an argument or an option."""
+        self.add_argument(name, **keywords)
+        if name.startswith("-"):
+            self.options.append(name)
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, dict[str, _Command]]:
+    """The parser of everything, and those of the commands by name.
+
+    The parsed options hold `run`, the function of the command as "module:name", which takes the options and the screen
+    and gives the exit code, or None for 0.
+    """
+    named: dict[str, _Command] = {}
     parser = argparse.ArgumentParser(
         prog="trellis", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Answers from your documents, with sources: five published RAG systems as one pipeline.",
     )  # fmt: skip
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Command)
 
     def add(name: str, run: str, text: str, examples: str, *arguments: Argument) -> None:
         lines = "".join(f"\n  {line}" for line in examples.splitlines())
-        command = commands.add_parser(
+        command = named[name] = commands.add_parser(
             name, help=text, description=text[0].upper() + text[1:] + ".", epilog=f"examples:{lines}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
-        command.add_argument("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
-        command.add_argument("--json", action="store_true", help="machine output on stdout; messages go to stderr")
+        command.take("--workspace", metavar="DIR", help="the folder of state (default ./.trellis)")
+        command.take("--json", action="store_true", help="machine output on stdout; messages go to stderr")
         for place, keywords in arguments:
-            command.add_argument(place, **keywords)  # type: ignore[arg-type]  # argparse's own names
+            command.take(place, **keywords)
         command.set_defaults(run=f"flows.cli.{run}")
 
     _add_commands(add)
-    return parser
+    return parser, named
 
 
 def _whole_from(least: int) -> Callable[[str], int]:
@@ -211,11 +264,11 @@ def _add_commands(add: Callable[..., None]) -> None:
             "--questions", metavar="FILE",
             text="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each, in order",
         ),
-        argument("--mode", modes, choices=mode_names(), default=AUTO, metavar="MODE"),
+        choice("--mode", modes, mode_names(), "MODE", default=AUTO),
         number("--level", "of the reports that mode global reads; 0: broadest", least=0),
-        argument(
-            "--effort", "how much is given to models (default: TRELLIS_EFFORT, medium)",
-            choices=("low", "medium", "high"),
+        choice(
+            "--effort", f"how much is given to models: {', '.join(EFFORTS)} (default: TRELLIS_EFFORT, medium)", EFFORTS,
+            "LEVEL",
         ),
         argument(
             "--response", 'the form of the answer: "a list", "one paragraph", "in German"', default="", metavar="TEXT"
@@ -254,9 +307,10 @@ def _add_commands(add: Callable[..., None]) -> None:
         "ask", "ask:ask", "answer a question, or a file of questions, with sources",
         'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
         *question,
+        choice("--structure", f"instead of the router's: {', '.join(STRUCTURES)}", STRUCTURES, "TYPE"),
         argument(
-            "--structure", f"instead of the router's: {', '.join(STRUCTURES)}", choices=STRUCTURES,
-            metavar="TYPE",
+            "--history", "what was said before the question: a file of texts or {role, content}, oldest first; a list "
+            "in JSON, or one JSON line each (- for stdin)", metavar="FILE",
         ),
         record,
     )  # fmt: skip
@@ -329,7 +383,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "export", "workspace:export", "write what is indexed as files for other programs",
         "trellis export backup/\ntrellis export graph/ --format graphml      for Gephi, igraph, NetworkX",
         argument("folder", "made where there is none; an earlier export there is replaced", metavar="DIR"),
-        argument("--format", f"{', '.join(FORMATS)}; default json", choices=FORMATS, default="json", metavar="FORMAT"),
+        choice("--format", f"{', '.join(FORMATS)}; default json", FORMATS, "FORMAT", default="json"),
         as_of,
     )  # fmt: skip
     add(
@@ -368,8 +422,8 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis train rewriter --questions gold.jsonl --base MODEL\n"
         "trellis train filter --rows judged.jsonl --base MODEL --by cross-encoder\n"
         "trellis train answer --questions gold.jsonl --by mipro --measure f1 --use",
-        argument("step", ", ".join(TRAINED), choices=TRAINED, metavar="STEP"),
-        argument("--by", f"{', '.join(METHODS)} (default by what is given)", choices=METHODS, metavar="METHOD"),
+        choice("step", ", ".join(TRAINED), TRAINED, "STEP"),
+        choice("--by", f"{', '.join(METHODS)} (default by what is given)", METHODS, "METHOD"),
         argument("--measure", "by which bootstrap, mipro and gepa compile (default: the step's first)", metavar="NAME"),
         argument("--rows", "rows to train on (JSON lines)", action="append", default=[], metavar="FILE"),
         number("--tasks", "router: make so many tasks in each language", least=0, default=0),
@@ -442,7 +496,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis watch                  their last answers, and how they changed\n"
         "trellis watch run              ask them now\ntrellis watch remove wat_3f2a91",
         argument("words", "add QUESTION, remove ID, or run; without any they are listed", nargs="*", metavar="ACTION"),
-        argument("--mode", "of a question that is added", choices=mode_names(), default=AUTO, metavar="MODE"),
+        choice("--mode", "of a question that is added", mode_names(), "MODE", default=AUTO),
     )  # fmt: skip
     add(
         "serve", "serve:serve", "the page, the API and Prefect's schedule of index runs, until it is ended",

@@ -1,7 +1,6 @@
 """`trellis doctor` and `trellis prompt`: what works and what to change, and what a model is told for a step."""
 
 import asyncio
-import difflib
 import os
 import tempfile
 import time
@@ -23,7 +22,7 @@ from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
 from prompts.registry import forms, instruction_names, steps
 from storage.database import SCHEMA_VERSION
-from storage.errors import StorageError, TrellisError, UsageError
+from storage.errors import StorageError, TrellisError, UsageError, did_you_mean
 from storage.records import Record
 
 # An examination is looked at by a person: a server that is down is reported after one more try.
@@ -202,9 +201,8 @@ def prompt(options: Namespace, screen: Screen) -> None:
     runtime = open_runtime(load_settings({"workspace": options.workspace}))
     known = instruction_names()
     if options.step is not None and options.step not in known:
-        near = difflib.get_close_matches(options.step, known, n=3)
-        meant = f"Nearest: {', '.join(near)}. " if near else ""
-        raise UsageError(f"There is no step {options.step!r}.", f"{meant}The steps are: {', '.join(known)}.")
+        near = did_you_mean(options.step, known)
+        raise UsageError(f"There is no step {options.step!r}.", f"{near}The steps are: {', '.join(known)}.")
     chosen = [built(name, runtime)[0] for name in steps()] if options.step is None else built(options.step, runtime)
     lines = [f"--- {message.role}\n{message.content}" for step in chosen for message in step.module.prompt]
     if options.step is None:

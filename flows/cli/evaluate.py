@@ -12,7 +12,7 @@ from flows.evaluate import JUDGED, EvaluationEnding, evaluate_plan, forecast_eva
 from flows.operations.evaluation_page import evaluation_in_words, figure, judge_in_words
 from flows.operations.watch import ask_watched, in_words, watch
 from flows.runtime import Runtime, with_budget
-from storage.errors import EvaluationGate, UsageError
+from storage.errors import EvaluationGate, UsageError, did_you_mean
 from storage.evaluation_records import (
     Evaluation,
     EvaluationForecast,
@@ -80,7 +80,9 @@ def _evaluated(
     names = _listed(options.measures)
     if not options.dry_run and (options.record or os.environ.get("PREFECT_API_URL")):
         from flows.evaluate import evaluate as evaluate_flow
+        from flows.orchestration.local_server import keep_server
 
+        keep_server()
         run = evaluate_flow(
             options.system or ["auto"], options.questions, measures=names, workspace=options.workspace,
             criteria=_listed(options.judge), repeats=options.repeats, data=options.data, limit=options.limit,
@@ -203,7 +205,8 @@ def watched(options: Namespace, screen: Screen) -> None:
             lines = [line for change in changes for line in in_words(change)] or ["No answer has changed."]
             screen.result(changes, lambda: screen.rows(lines, None, indent=0))
         case _:
-            raise UsageError("That is nothing that `trellis watch` does.", f"Use: {_USAGE}.")
+            near = did_you_mean(options.words[0], ("add", "remove", "run"))
+            raise UsageError("That is nothing that `trellis watch` does.", f"{near}Use: {_USAGE}.")
 
 
 def _show_watched(rows: Sequence[WatchedQuestion], screen: Screen) -> None:

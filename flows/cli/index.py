@@ -17,6 +17,7 @@ from flows.usage import cost_of, facts_of
 from prompts.tailoring import Tailoring
 from storage.records import Skipped
 from storage.run_records import Budget, Forecast, IndexReport, StepForecast, StepUsage
+from tasks.sync import FORGOTTEN
 
 SHOWN_SKIPPED = 10
 BASES = {"history": "as its model wrote before", "rule": "by rule"}
@@ -38,7 +39,9 @@ def index(options: Namespace, screen: Screen) -> None:
         return
     if options.record or os.environ.get("PREFECT_API_URL"):
         from flows.index import index as index_flow
+        from flows.orchestration.local_server import keep_server
 
+        keep_server()
         run = index_flow(
             options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
             remake=options.remake, budget=budget,
@@ -74,6 +77,9 @@ def show_report(report: IndexReport, screen: Screen) -> None:
 
 
 def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
+    if kept_out := sum(file.reason.startswith(FORGOTTEN) for file in skipped):
+        remedy = "trellis forget --undo DOCUMENT lets one in"
+        screen.line(f"{kept_out} kept out ({FORGOTTEN}): {remedy}", indent=2, style="yellow")
     rows = [f"skipped {file.path}: {file.reason}" for file in skipped]
     screen.rows(rows, SHOWN_SKIPPED, style="yellow", more=" skipped (--json lists all)")
 

@@ -4,6 +4,8 @@ import io
 import json
 import os
 import sys
+import threading
+import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +19,15 @@ from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.text.regex import regex
 from storage.errors import EvaluationGate
+from tasks.step import watched
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _STEERING = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+EVERY = 10.0  # seconds between two lines on what goes on
 
 
 class Screen:
@@ -89,10 +95,12 @@ class Screen:
             self.json({"error": details})
 
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Progress bars on standard error while the block runs, where that is a terminal; nothing elsewhere."""
+    def progress(self, every: float = EVERY) -> Iterator[Progress]:
+        """Progress on standard error while the block runs: bars where that is a terminal, elsewhere a line as each step
+        begins, and one `every` so many seconds."""
         if not sys.stderr.isatty():
-            yield silent
+            with _Lines(self.note).told(every) as report:
+                yield report
             return
         from rich.console import Console
         from rich.progress import Progress as Bars
@@ -143,6 +151,53 @@ class Screen:
 
             self._console = Console(file=sys.stdout)
         return self._console
+
+
+class _Lines:
+    """Progress in lines: which step has begun, and what the steps under way have done so far."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._started = time.monotonic()
+        self._told = set[str]()
+        self._under_way = dict[str, str]()
+
+    @contextmanager
+    def told(self, every: float) -> Iterator[Progress]:
+        """Write the lines while the block runs."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._tell_every, args=(every, ended), daemon=True)
+        thread.start()
+        try:
+            with watched(self._step):
+                yield self._report
+        finally:
+            ended.set()
+            thread.join()
+
+    def _step(self, name: str, begins: bool) -> None:
+        if begins:
+            self._begin(name)
+        else:
+            self._under_way.pop(name, None)
+
+    def _report(self, step: str, done: int, total: int) -> None:
+        self._begin(step)
+        if done >= total:
+            self._under_way.pop(step, None)
+        else:
+            self._under_way[step] = f" {done} of {total}"
+
+    def _begin(self, step: str) -> None:
+        if step not in self._told:  # each passage, or question, may be a step of its own
+            self._told.add(step)
+            self._write(f"{step} …")
+        self._under_way.setdefault(step, "")
+
+    def _tell_every(self, seconds: float, ended: threading.Event) -> None:
+        while not ended.wait(seconds):
+            steps = ", ".join(f"{step}{done}" for step, done in list(self._under_way.items())) or "working"
+            self._write(f"{steps} ({time.monotonic() - self._started:.0f} s so far)")
 
 
 def _steady(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from flows.cli.screen import Screen
 from flows.orchestration.local_server import HEARTBEAT, own_server
 from flows.settings import Settings, load_settings
-from storage.errors import UsageError
+from storage.errors import UsageError, did_you_mean
 from tasks.load.discover import resolve
 
 LOOPBACK = "127.0.0.1"
@@ -57,7 +57,7 @@ def _new_key(wanted: str, screen: Screen) -> None:
     name, _, role = wanted.partition(":")
     known = next((known for known in ROLES if known == (role or "ask")), None)
     if known is None or not name:
-        raise UsageError(f"{wanted!r} is no NAME:ROLE.", f"Roles: {', '.join(ROLES)}.")
+        raise UsageError(f"{wanted!r} is no NAME:ROLE.", f"{did_you_mean(role, ROLES)}Roles: {', '.join(ROLES)}.")
     key, row = new_key(name, known)
     try:
         ServiceSettings(keys=(row,))
@@ -97,9 +97,11 @@ def _serve_alone(settings: Settings, sources: tuple[str, ...], listen: Listen, s
 @contextmanager
 def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
     from flows.service.app import create_app
-    from flows.service.server import log_to_stderr, serving
+    from flows.service.log import log_to_stderr
+    from flows.service.server import serving
 
-    with log_to_stderr(), serving(create_app(settings, prefect=prefect, sources=sources), *listen) as address:
+    app = create_app(settings, prefect=prefect, sources=sources)
+    with log_to_stderr(settings.service.log_texts), serving(app, *listen) as address:
         yield address
 
 

@@ -25,8 +25,10 @@ def train(options: Namespace, screen: Screen) -> None:
         ),
     )  # fmt: skip
     if options.record:
+        from flows.orchestration.local_server import keep_server
         from flows.train import train as train_flow
 
+        keep_server()
         report = asyncio.run(train_flow(wanted, options.workspace))
     else:
         with screen.progress() as progress:

@@ -24,6 +24,7 @@ NOT_SET: tuple[object, ...] = (None, "", {})
 HELD = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
 MANIFEST = "export.json"
 EXPORT_VERSION = 1
+_FOLDERS = ("cache_dir", "programs", "prompts", "pages")  # of the settings, beside the workspace
 
 logger = logging.getLogger(__name__)
 
@@ -115,8 +116,15 @@ def clean(options: Namespace, screen: Screen) -> None:
 
 
 def archive(options: Namespace, screen: Screen) -> None:
-    """Write the archive; an index run may go on meanwhile."""
-    screen.result(write_archive(runtime_of(options).workspace.root, Path(options.file)), "Archived")
+    """Write the archive, and name what stays behind; an index run may go on meanwhile."""
+    runtime = runtime_of(options)
+    report = write_archive(runtime.workspace.root, Path(options.file))
+    screen.result(report, "Archived", without=("left_out",))
+    if not screen.as_json:
+        root, settings = runtime.workspace.root, runtime.settings
+        behind = [str(root / name) for name in report.left_out]
+        behind += [f"{path} ({name})" for name in _FOLDERS if (path := getattr(settings, name)) is not None]
+        screen.rows([f"stays behind, copy it yourself: {place}" for place in behind], None, style="yellow")
 
 
 def restore(options: Namespace, screen: Screen) -> None:

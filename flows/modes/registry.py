@@ -62,11 +62,12 @@ def mode_names() -> tuple[str, ...]:
 
 
 def check_mode(name: str) -> None:
-    """Raises SettingsError for a mode that is not there, which names those that are."""
+    """Raises SettingsError for a mode that is not there, which names the nearest and all that are."""
     if name not in mode_names():
-        from storage.errors import SettingsError
+        from storage.errors import SettingsError, did_you_mean
 
-        raise SettingsError("mode", name, f"one that is there: {', '.join(mode_names())}")
+        near = did_you_mean(name, mode_names())
+        raise SettingsError("mode", name, f"one that is there: {', '.join(mode_names())}", near)
 
 
 def find_mode(name: str) -> RegisteredMode:

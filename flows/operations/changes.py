@@ -5,12 +5,14 @@ and what was forgotten hold for every run from then on, until they are undone.
 """
 
 import json
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 
 from rapidfuzz import process
 
@@ -19,10 +21,12 @@ from flows.indexing.batches import ExtractionWork, extract_all
 from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import author_of
 from flows.operations.index_run import remembered
+from flows.operations.uploads import forget_uploads, uploaded_rows
 from flows.operations.watch import watched_after
 from flows.orchestration.past_runs import forget_past_runs
 from flows.runners import Runner
 from flows.runtime import Runtime, open_caches, usage_of
+from flows.settings import PROGRAMS_FOLDER, TAILORING_FILE
 from prompts.engine.embedders import text_hash
 from prompts.text.segment import sentences
 from prompts.text.words import fold_name, simplified
@@ -33,19 +37,25 @@ from storage.graph_records import Alias, Entity
 from storage.records import Chunk, DeadLetter, Record, utc_now
 from storage.run_records import Usage
 from storage.staging import OpenGeneration, Staging
+from storage.uploads import upload_folder, upload_path, uploaded_file
 from storage.workspace import Generation
 from tasks.extract import extraction_inputs
+from tasks.load.discover import printable
 from tasks.resolve.keys import name_key
 from tasks.sync import DocumentTraces
 
 NEAREST = 5
+LONGEST_NAME = 1_000  # characters: as long as a whole triple may be (`tasks.load.rows`)
+LONGEST_DESCRIPTION = 20_000  # characters: as long as a question may be
 
 
 @contextmanager
-def _next_generation(runtime: Runtime) -> Iterator[Staging]:
-    """The next generation of a workspace, to be changed and published. NoGeneration before anything is written."""
+def _next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[Staging]:
+    """The next generation of a workspace, to be changed and published. NoGeneration before anything is written, unless
+    it may begin `from_nothing`."""
     runtime.workspace.recover()
-    runtime.workspace.read().close()
+    if not from_nothing:
+        runtime.workspace.read().close()
     with runtime.workspace.write() as staging, relaxed_gc(), runtime.models.without_history():
         yield staging
 
@@ -115,8 +125,22 @@ def split(name: str, names: Sequence[str], documents: Sequence[str], staging: St
 
 def change(name: str, kind: str | None, new_name: str | None, description: str | None, staging: Staging) -> Edit:
     """Give a thing another kind, name or description; None leaves it."""
+    for what, text in {"kind": kind, "name": new_name, "description": description}.items():
+        if text is not None:
+            _check_words(what, text)
     subject = _subject(_find(name, staging), staging)
     return Edit(action="change", subject=subject, kind=kind, name=new_name, description=description)
+
+
+def _check_words(what: str, text: str) -> None:
+    """Raises UsageError for a text that nobody can see, or that is longer than what is read of it."""
+    if not any(sign.isprintable() and not sign.isspace() for sign in text):
+        raise UsageError(f"The {what} {text[:40]!r} holds no word.", "Write one, or leave it out.")
+    if what != "description" and not text.isprintable():
+        raise UsageError(f"The {what} {text[:40]!r} holds a sign that nobody can see.", "Leave that sign out.")
+    most = LONGEST_DESCRIPTION if what == "description" else LONGEST_NAME
+    if len(text) > most:
+        raise UsageError(f"The {what} has {len(text):,} characters.", f"Use {most:,} at most.")
 
 
 def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
@@ -266,8 +290,10 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 class ForgetReport(Record):
     """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
 
-    Generations that cannot be read go too: nobody can say what they hold.
-    `same_text` are documents that stay though they say the same.
+    Generations that cannot be read go too: nobody can say what they hold. `generation` is the current one after it, 0
+    where nothing is indexed; `uploads` are the uploaded files that went, or lost rows; `files` hold the documents or
+    words of theirs, and stay as they are: sources, the tailoring, compiled steps. `same_text` are documents that stay
+    though they say the same.
     """
 
     documents: tuple[str, ...]
@@ -280,6 +306,8 @@ class ForgetReport(Record):
     embeddings: int = 0
     evaluated_answers: int = 0
     run_records: int = 0
+    uploads: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     same_text: tuple[str, ...] = ()
     usage: Usage = Usage()
 
@@ -292,6 +320,7 @@ class _Holdings:
     ids: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
     hashes: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
     def add(self, generation: Generation, documents: Collection[str]) -> None:
         stored = generation.documents.documents({*generation.documents.ids()} & {*documents})
@@ -299,6 +328,7 @@ class _Holdings:
             return
         self.generations.append(generation.number)
         self.ids |= {document.id for document in stored}
+        self.files |= {_file_of(part.path) for document in stored for part in document.parts}
         self.texts |= {part.text for document in stored for part in document.parts}
         self.texts |= {document.title for document in stored}
         chunks = generation.documents.chunks(documents=[document.id for document in stored])
@@ -310,24 +340,35 @@ async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     """Remove documents and all that was made from them; they stay out until they are indexed by name.
 
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
-    generations and caches that hold their text go; files that were indexed are never touched.
-    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails. The
-    history of runs tells how much went, and not what.
+    generations and caches that hold their text go. An uploaded file goes too, or the rows of one; files elsewhere are
+    never touched. The name of an uploaded file stands for the documents that came from it alone, also where there are
+    none. The history of runs tells how much went, and not what.
+    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime)
         summary.update(generation=report.generation, documents=len(report.documents), chunks=report.chunks)
+        summary["uploads"] = len(report.uploads)
         summary["seconds"] = round(report.usage.seconds, 2)
     return report
 
 
 async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     started = time.monotonic()
-    memory = runtime.workspace.database.memory
-    with _next_generation(runtime) as staging:
+    memory, root = runtime.workspace.database.memory, runtime.workspace.root
+    named = [name for name in documents if uploaded_file(root, name)]
+    with _next_generation(runtime, from_nothing=set(named) == set(documents)) as staging:
         known = {*staging.documents.ids(), *staging.documents.forgotten()}
-        documents = as_spelt(documents, known)
-        held = _holdings(documents, runtime)
+        spelt = as_spelt(documents, known)
+        wanted = list(dict.fromkeys([*spelt, *_from_uploads(named, staging, root)]))
+        held, out = _holdings(wanted, runtime), staging.documents.forgotten()
+        documents = [name for name in wanted if name in held.ids or name in out]
+        unread = {name for name in wanted if name not in documents}
+        if unknown := sorted(unread - {*named, *uploaded_rows(root)} if unread - {*named} else ()):
+            raise UnknownDocument(unknown[0], get_close_matches(unknown[0], staging.documents.ids(), n=3))
+        if not documents:
+            uploads = forget_uploads(named, lambda part: part.document in unread, root)
+            return ForgetReport(documents=(), generation=staging.base_number or 0, chunks=0, uploads=uploads)
         chunks = staging.documents.chunks(documents=documents)
         staying = [document for document in staging.documents.documents() if document.id not in documents]
         _remove(documents, chunks, staging)
@@ -339,16 +380,55 @@ async def _forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
         for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
             store.compact()
         await derive(staging.documents.chunks(), set(documents), staging, runtime)
+        forgotten, texts = set(documents), staging.documents.forgotten_texts()
         number = staging.publish(retire=held.generations, afresh=True)
+        # Only now: where what came before fails, the files are as they were, and the documents are known.
+        uploads = forget_uploads(
+            {*named, *documents},
+            lambda part: (
+                part.document in unread or (texts.get(part.text_hash) if part.by_line else part.document) in forgotten
+            ),
+            root,
+        )
     memory.remove_documents(documents)  # what a question that ran meanwhile has put there
     await watched_after(runtime)
     return ForgetReport(
         documents=tuple(documents), generation=number, chunks=len(chunks), retired=tuple(held.generations),
         held=tuple(runtime.workspace.retired()), memory=memories, model_answers=answers, embeddings=vectors,
-        evaluated_answers=evaluated, run_records=run_records,
+        evaluated_answers=evaluated, run_records=run_records, uploads=uploads,
+        files=(*_elsewhere(held.files, root), *_made_by_hand(traces, root)),
         same_text=tuple(document.id for document in staying if document.text in held.texts),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
     )  # fmt: skip
+
+
+def _from_uploads(names: Collection[str], staging: Staging, root: Path) -> list[str]:
+    """The documents all of whose parts come from uploaded files of these names."""
+    files = {printable(str(upload_path(root, name))) for name in names}
+    parts = staging.documents.parts() if files else []
+    inside = {part.document for part in parts if _file_of(part.path) in files}
+    return sorted(inside - {part.document for part in parts if _file_of(part.path) not in files})
+
+
+def _file_of(path: str) -> str:
+    """The file of a part's path, which may end in a line."""
+    return re.sub(r":\d+$", "", path)
+
+
+def _elsewhere(files: Collection[str], root: Path) -> tuple[str, ...]:
+    """The files that are there and are no uploads of the workspace."""
+    uploads = upload_folder(root.absolute())
+    return tuple(file for file in sorted(files) if not Path(file).is_relative_to(uploads) and Path(file).exists())
+
+
+def _made_by_hand(traces: DocumentTraces, root: Path) -> list[str]:
+    """The tailoring and the compiled steps of a workspace that hold words of the documents: examples in them may."""
+    files = (root / TAILORING_FILE, *sorted((root / PROGRAMS_FOLDER).glob("*.json")))
+    return [
+        str(file)
+        for file in files
+        if file.is_file() and traces.found_in(file.read_text(encoding="utf-8", errors="replace"))
+    ]
 
 
 def _forget_elsewhere(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:
@@ -383,7 +463,7 @@ def let_in(documents: Sequence[str], runtime: Runtime) -> int:
 
 
 def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
-    """What all kept generations hold of the documents; UnknownDocument where none has one."""
+    """What all kept generations hold of the documents."""
     held = _Holdings()
     for info in runtime.workspace.generations():
         try:
@@ -391,11 +471,6 @@ def _holdings(documents: Sequence[str], runtime: Runtime) -> _Holdings:
                 held.add(generation, documents)
         except StorageError:
             held.generations.append(info.number)
-    with runtime.workspace.read() as generation:
-        out, known = generation.documents.forgotten(), generation.documents.ids()
-    for document in documents:
-        if document not in held.ids and document not in out:
-            raise UnknownDocument(document, get_close_matches(document, known, n=3))
     return held
 
 

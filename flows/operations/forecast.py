@@ -162,8 +162,8 @@ def _rates(runtime: Runtime) -> tuple[dict[str, _Rate], float]:
     totals, pace = dict[str, Counter[str]](), 0.0
     for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
         summary = json.loads(run.summary)
-        whole = "chunks" in summary and "usage" not in summary and not summary["documents"]["unchanged"]
-        if whole and not pace:
+        indexed = run.kind == "index" and "chunks" in summary
+        if indexed and not pace and "usage" not in summary and not summary["documents"]["unchanged"]:
             pace = summary["chunks"] / max(summary["seconds"], 0.01)
         for row in summary.get("usage", ()):
             maker = runtime.makers.get(row["step"])

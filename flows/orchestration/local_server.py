@@ -1,13 +1,14 @@
 """The Prefect server: whether it answers, and one on this machine for as long as one process needs it."""
 
 import asyncio
+import atexit
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -106,6 +107,29 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
         _end(process)
 
 
+def keep_server() -> None:
+    """Have a server for the runs of this process: the one that is configured, else one of its own until it ends.
+
+    Prefect's own temporary one would outlive a process that is killed.
+    """
+    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+
+    settings = get_current_settings()
+    if settings.api.url:
+        return
+    held = ExitStack()
+    # Registered before Prefect's workers begin, so that it ends behind them.
+    atexit.register(held.close)
+    address = held.enter_context(own_server(_any_port(), Path(settings.home)))
+    held.enter_context(temporary_settings({PREFECT_API_URL: address}))
+
+
+def _any_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
 def _port(wanted: int | None) -> int:
     """The port to listen on, free a moment ago."""
     port = DEFAULT_PORT if wanted is None else wanted
@@ -118,9 +142,7 @@ def _port(wanted: int | None) -> int:
         )
     if wanted is not None:
         raise UsageError(f"Port {port} is taken by another program.", "Give another --port, or none for a free one.")
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    return _any_port()
 
 
 def _is_free(port: int) -> bool:

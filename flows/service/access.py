@@ -17,6 +17,7 @@ from typing import Literal
 
 from fastapi import Request
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.service.metrics import Metrics
@@ -36,10 +37,14 @@ from storage.errors import (
 
 Role = Literal["ask", "edit", "admin"]
 ROLES: tuple[Role, ...] = ("ask", "edit", "admin")  # each may do what those before it may
-COOKIE = "trellis_key"  # where the page keeps its key
 MOST_HEADERS = 100
+HEADER_BYTES = 32 << 10  # of all headers together, and of the address
+# What else a client calls a method is `other`: it may write anything, and each name would be kept for good.
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "WEBSOCKET"})
+LONGEST_LOGGED = 200  # characters
 MOST_JSON = 1 << 20  # bytes
 MINUTE = 60.0  # seconds
+CLIENT_LEFT = 499  # in the log and the metrics, as proxies write it
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 16 << 20
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -68,6 +73,18 @@ class NotAllowed(ServiceError):
     """The key's role may not do that, or the page that calls may not call."""
 
     status = 403
+
+
+class Taken(ServiceError):
+    """An upload has the name of a document that comes from elsewhere."""
+
+    status = 409
+
+
+class NotAFile(ServiceError):
+    """A form where the file itself is to be sent."""
+
+    status = 415
 
 
 class TooLarge(ServiceError):
@@ -201,11 +218,13 @@ def needs(role: Role) -> Callable[[Request], Caller]:
 
 @dataclass
 class RequestLimits:
-    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come."""
+    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come, and bytes
+    a second, which it may fall short of for as long."""
 
     upload_bytes: int
     json_bytes: int = MOST_JSON
     piece_seconds: float = 30.0
+    bytes_a_second: int = 1024
 
 
 class Guard:
@@ -243,6 +262,8 @@ class Guard:
                 await self._app(scope, body.receive if scope["type"] == "http" else receive, entry.send)
         except ServiceError as error:
             await entry.refuse(error)
+        except ClientDisconnect:
+            entry.status = entry.status or CLIENT_LEFT
         except Exception as error:
             logger.exception("request failed", extra={"fields": {"request": entry.request_id}})
             await entry.refuse(error)
@@ -251,8 +272,13 @@ class Guard:
 
     def _admitted(self, scope: Scope) -> Caller:
         headers = Headers(scope=scope)
-        if len(scope["headers"]) > MOST_HEADERS:
-            error = TooLarge(f"The request has more than {MOST_HEADERS} headers.", "Send fewer.")
+        size = sum(len(name) + len(value) for name, value in scope["headers"])
+        size += len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
+        if len(scope["headers"]) > MOST_HEADERS or size > HEADER_BYTES:
+            error = TooLarge(
+                f"A request may have {MOST_HEADERS} headers, and {HEADER_BYTES:,} bytes of headers and address.",
+                "Send less of them.",
+            )
             error.status = 431
             raise error
         host = headers.get("host", "").rsplit(":", 1)[0] if not headers.get("host", "").endswith("]") else "[::1]"
@@ -265,17 +291,20 @@ class Guard:
         own = {f"http://{headers.get('host')}", f"https://{headers.get('host')}"}
         if origin is not None and origin not in own and origin not in self._settings.origins:
             raise NotAllowed(f"Pages of {origin[:200]!r} may not call this service.", "Name it in service.origins.")
+        opens_page = headers.get("sec-fetch-mode") == "navigate" and scope["path"] in PATHS | {"/docs"}
+        if origin is None and headers.get("sec-fetch-site") in {"cross-site", "same-site"} and not opens_page:
+            # A picture or a script of a page elsewhere: its browser tells no origin, and would do what is asked.
+            raise NotAllowed("Pages of other places may not call this service.", "Name them in service.origins.")
         if scope["path"] in OPEN | PATHS or (scope["type"] == "http" and scope["method"] == "OPTIONS"):
             return Caller("anybody", "ask")
-        caller = self._caller(headers, scope) if self._callers else NOBODY
+        caller = self._caller(headers) if self._callers else NOBODY
         self._count(caller)
         return caller
 
-    def _caller(self, headers: Headers, scope: Scope) -> Caller:
+    def _caller(self, headers: Headers) -> Caller:
         bearer = headers.get("authorization", "")
         key = bearer[7:].strip() if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
-        key = key or Request({"type": "http", "headers": scope["headers"]}).cookies.get(COOKIE, "")
-        caller = self._callers.get(_hashed(key))
+        caller = self._callers.get(_hashed(key)) if key else None
         if caller is None:
             what = "This key is not known." if key else "The request bears no key."
             raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
@@ -301,8 +330,10 @@ class _Body:
     def __init__(self, receive: Receive, limits: RequestLimits, upload: bool, headers: Headers) -> None:
         self._receive = receive
         self._limits = limits
+        self._upload = upload
         self._most = limits.upload_bytes if upload else limits.json_bytes
         self._size = 0
+        self._waited = 0.0  # seconds
         self._whole: list[Message] = []
         self._ended = False
         self._lets_out = limits.json_bytes
@@ -340,11 +371,17 @@ class _Body:
     async def _next(self) -> Message:
         if self._ended:
             return await self._receive()  # who waits here learns that the client has gone
+        limits, began = self._limits, time.monotonic()
+        seconds = limits.piece_seconds + self._size / limits.bytes_a_second - self._waited
         try:
-            message = await asyncio.wait_for(self._receive(), self._limits.piece_seconds)
+            message = await asyncio.wait_for(self._receive(), max(0.0, min(limits.piece_seconds, seconds)))
         except TimeoutError as error:
-            seconds = self._limits.piece_seconds
-            raise TooSlow(f"Nothing came for {seconds:g} seconds.", "Send the whole body, then wait.") from error
+            raise TooSlow(
+                f"Nothing came for {limits.piece_seconds:g} seconds, or less than {limits.bytes_a_second:,} bytes a "
+                "second.",
+                "Send the whole body, then wait.",
+            ) from error
+        self._waited += time.monotonic() - began
         self._size += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         if self._size > self._most:
@@ -353,7 +390,13 @@ class _Body:
 
     def _too_large(self) -> TooLarge:
         self._lets_out = self._most + LINGER_BYTES
-        return TooLarge(f"A body may have {self._most:,} bytes.", "Send less, or raise service.upload_bytes.")
+        if self._upload:
+            return TooLarge(
+                f"An uploaded file may have {self._most:,} bytes.", "Divide it, or raise service.upload_bytes."
+            )
+        return TooLarge(
+            f"A body other than an uploaded file may have {self._most:,} bytes.", "Ask with less: this limit is fixed."
+        )
 
 
 @dataclass
@@ -403,6 +446,7 @@ class _Entry:
         seconds = time.monotonic() - self.started
         route = getattr(self.scope.get("route"), "path", None) or "other"
         method = self.scope.get("method", "WEBSOCKET")
+        method = method if method in METHODS else "other"
         metrics.request(method, route, self.status, seconds)
         fields = {
             "request": self.request_id, "method": method, "route": route, "status": self.status,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -27,11 +27,49 @@ from flows.service.workspaces import Workspaces
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
+from storage.records import Record
 
 if TYPE_CHECKING:
     from flows.service.prefect_runs import PrefectRuns
 
 _DESCRIPTION = "Answers from your documents, with sources. Errors are `{error: {type, message, remedy}}`."
+
+
+class ErrorDetails(Record):
+    """What happened, and what to do."""
+
+    type: str
+    message: str
+    remedy: str
+
+
+class ErrorBody(Record):
+    """The one form of errors."""
+
+    error: ErrorDetails
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": description}
+    for status, description in {
+        400: "The request cannot be met as it was put.",
+        401: "No key of this service.",
+        402: "The budget is reached.",
+        403: "The key's role may not do that, or the page that calls may not call.",
+        404: "There is nothing of that name.",
+        405: "This address does not take that method.",
+        408: "The body stopped coming.",
+        409: "Another run holds the workspace, or the change is refused.",
+        413: "The body is too large.",
+        415: "The body is no file.",
+        422: "A field is not as it should be.",
+        429: "The key has used up its minute or its day.",
+        431: "The headers are too large.",
+        500: "The service failed at this.",
+        502: "A model failed.",
+        503: "The service or a model is not there yet.",
+    }.items()
+}
 
 
 def create_app(
@@ -69,6 +107,7 @@ def create_app(
     app = FastAPI(
         title="Trellis", version=version("trellis-rag"), description=_DESCRIPTION, lifespan=lifespan,
         docs_url=None, redoc_url=None,  # those pages load scripts from elsewhere
+        responses=_ERRORS,
     )  # fmt: skip
     app.state.service = service
     app.include_router(rest.router)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.modes.registry import AUTO
 from flows.question import AskOptions
-from flows.service.access import DayLimits, shown_error
+from flows.service.access import LONGEST_LOGGED, DayLimits, shown_error
 from flows.service.metrics import Metrics
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.settings import ServiceSettings, Settings
@@ -155,7 +155,7 @@ class Questions:
 def note_question(request: Request, settings: Settings, asked: RetrieveRequest) -> None:
     """Put into the log what is asked where; the words only where the settings say so."""
     words = {"question": asked.question} if settings.service.log_texts else {}
-    request.scope["log"] = {"workspace": asked.workspace, "mode": asked.mode, **words}
+    request.scope["log"] = {"workspace": asked.workspace[:LONGEST_LOGGED], "mode": asked.mode[:LONGEST_LOGGED], **words}
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,14 @@ on standard output."""
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
@@ -15,7 +18,8 @@ from flows.index import IndexOptions
 from flows.operations.index_run import index_run
 from flows.runtime import open_runtime, usage_of
 from flows.service.access import shown_error
-from flows.settings import load_settings
+from flows.service.log import log_to_stderr
+from flows.settings import Settings, load_settings
 from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_logs
 from prompts.engine.spending import Meter
@@ -25,6 +29,8 @@ from storage.run_records import StepUsage
 
 EVERY = 0.2  # seconds between two lines on one step
 
+logger = logging.getLogger("trellis.service")
+
 
 def main() -> None:
     """Do the run; the end of standard input, where who ordered it closes it or dies, ends it without a trace in the
@@ -32,6 +38,16 @@ def main() -> None:
     mask_logs()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the shell said: asyncio cancels the run
     order = json.loads(sys.stdin.readline())
+    try:
+        settings = load_settings({"workspace": order["workspace"]})
+    except TrellisError as error:
+        _tell({"error": shown_error(error)})
+        return
+    with log_to_stderr(settings.service.log_texts):
+        _work(order, settings)
+
+
+def _work(order: Mapping[str, Any], settings: Settings) -> None:
     last: tuple[str, float] = "", 0.0
     started, meter = time.monotonic(), Meter()
 
@@ -44,7 +60,7 @@ def main() -> None:
 
     async def run() -> object:
         nonlocal meter
-        runtime = open_runtime(load_settings({"workspace": order["workspace"]}), progress)
+        runtime = open_runtime(settings, progress)
         meter = runtime.models.meter
         options = IndexOptions(order["full"], order["allow_removals"], order["remake"])
         return await index_run(order["sources"], options, runtime)
@@ -58,6 +74,9 @@ def main() -> None:
         _tell({"error": shown_error(error)})
     except (OSError, *DATABASE_ERRORS) as error:
         _tell({"error": shown_error(fault_of(error, getattr(error, "filename", None) or "A file") or error)})
+    except Exception as error:
+        logger.exception("index run failed")
+        _tell({"error": shown_error(error)})
 
 
 def _end_with_input() -> None:

@@ -4,19 +4,22 @@ Over stdio (`trellis mcp`) for one workspace, and in the service over streamable
 reads; what it gives is bounded, because a model reads it.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import Resource, ToolAnnotations
-from pydantic import Field
+from mcp.types import CallToolResult, InputRequiredResult, Resource, ToolAnnotations
+from pydantic import Field, ValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from flows.question import AskOptions
@@ -26,7 +29,7 @@ from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.answer_records import Citation, Effort, Fallback
-from storage.errors import NoGeneration, NotFound, TrellisError
+from storage.errors import NoGeneration, NotFound, TrellisError, did_you_mean
 from storage.records import Record
 
 T = TypeVar("T")
@@ -115,6 +118,8 @@ class McpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":  # no session, so no stream that a client could wait at
+            raise HTTPException(405, headers={"allow": "POST"})
         name = scope["path_params"].get("workspace", DEFAULT)
         if name not in self._servers:
             raise NotFound(f"No workspace is called {name[:80]!r}.", f"There are: {', '.join(self._servers)}.")
@@ -129,6 +134,25 @@ class _Server(MCPServer):
         self._workspaces = workspaces
         self._workspace = name
         self._asking = asking
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; arguments that it cannot take are told in a sentence that a model can act on."""
+        schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
+        if name not in schemas:
+            near = did_you_mean(name, schemas)
+            raise ToolError(f"There is no tool {name[:80]!r}. {near}The tools are {', '.join(schemas)}.")
+        taken: dict[str, Any] = schemas[name].get("properties", {})
+        if unknown := next((argument for argument in arguments if argument not in taken), None):
+            near = did_you_mean(unknown, taken)
+            raise ToolError(f"{name!r} takes no {unknown[:80]!r}. {near}It takes {', '.join(taken)}.")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_refused(name, taken, error.__cause__)) from error
+            raise
 
     async def _read(self, read: Callable[[Session], T]) -> T:
         return await self._workspaces.read(self._workspace, read)
@@ -270,6 +294,34 @@ class _Server(MCPServer):
         return await self._read(
             lambda session: reading.report_view(name, reading.list_reports(session.generation), session.generation)
         )
+
+
+def _refused(tool: str, taken: Mapping[str, Any], error: ValidationError) -> str:
+    """Which argument a tool cannot take, what was given, and what it may be."""
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0])
+    schema = taken.get(name, {})
+    may_be = f"It may be {_allowed(schema)}. {schema.get('description', '')}".strip()
+    if first["type"] == "missing":
+        return f"{tool!r} needs {name!r}. {may_be}"
+    return f"{name!r} of {tool!r} cannot be {json.dumps(first['input'], default=str)[:80]}. {may_be}"
+
+
+_KINDS = {"string": "a text", "boolean": "true or false", "null": "left out", "object": "an object"}
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    """What a JSON schema of ours allows, in words."""
+    if "anyOf" in schema:
+        return " or ".join(map(_allowed, schema["anyOf"]))
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if schema.get("type") == "array":
+        return f"a list, each entry {_allowed(schema.get('items', {}))}"
+    if schema.get("type") == "integer":
+        least, most = schema.get("minimum"), schema.get("maximum")
+        return f"a whole number from {least}" + (f" to {most}" if most is not None else "")
+    return _KINDS.get(schema.get("type", ""), "anything")
 
 
 @contextmanager

@@ -1,12 +1,7 @@
-"""What the service counts for Prometheus, and its log: one JSON object a line."""
-
-import json
-import logging
-import time
+"""What the service counts for Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from flows.usage import masked
 from prompts.engine.spending import Meter
 from storage.answer_records import Answer
 
@@ -56,16 +51,3 @@ class Metrics:
             self._tokens.labels(workspace, "in").inc(spent.input_tokens)
             self._tokens.labels(workspace, "out").inc(spent.output_tokens)
             self._cost.labels(workspace).inc(spent.cost_usd or 0.0)
-
-
-class JsonLines(logging.Formatter):
-    """A record as one line of JSON with its `fields`, keys masked."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, object] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
-            "level": record.levelname.lower(), "event": record.getMessage(), **getattr(record, "fields", {}),
-        }  # fmt: skip
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return masked(json.dumps(line, ensure_ascii=False, default=str))

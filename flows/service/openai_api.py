@@ -26,6 +26,7 @@ from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from flows.usage import source_line
 from prompts.engine.spending import Meter
+from prompts.text.regex import regex
 from storage.answer_records import Answer
 from storage.errors import NotFound, UsageError
 
@@ -45,15 +46,22 @@ class ChatMessage(BaseModel):
 
     role: str
     content: str | list[Json] | None = None
+    images: list[object] | None = None  # as Ollama's clients send pictures
 
     @property
     def text(self) -> str:
-        """The words. UsageError for a part that is no text."""
+        """The words. UsageError for a part that is no text, and for pictures."""
+        if self.images:
+            raise UsageError("A message holds pictures (`images`), which are not read.", "Only text can be asked.")
         parts = self.content if isinstance(self.content, list) else [{"type": "text", "text": self.content or ""}]
-        other = next((part.get("type") for part in parts if part.get("type") != "text"), None)
+        other = next((part for part in parts if part.get("type") != "text"), None)
         if other is not None:
-            raise UsageError(f"A message holds a part of the type {str(other)[:40]!r}.", "Only text can be asked.")
-        return "\n".join(str(part.get("text", "")) for part in parts)
+            kind = str(other.get("type"))[:40]
+            raise UsageError(f"A message holds a part of the type {kind!r}.", "Only text can be asked.")
+        texts = [part.get("text") for part in parts]
+        if not all(isinstance(text, str) for text in texts):
+            raise UsageError("A part of the type 'text' has no `text`.", "Give each part its words, or leave it out.")
+        return "\n".join(map(str, texts))
 
 
 class ChatRequest(BaseModel):
@@ -105,7 +113,25 @@ def _model(name: str, service: Service) -> tuple[str, str]:
 def with_footnotes(answer: Answer) -> str:
     """The answer with its sources below, as clients show it that know of no citations."""
     notes = "\n".join(f"{source_line(citation)}  " for citation in answer.citations)
-    return f"{answer.answer}\n\n---\n{notes}" if notes else answer.answer
+    text = "".join(map(_no_note, answer.answer.splitlines(keepends=True)))
+    return f"{text}\n\n---\n{notes}" if notes else text
+
+
+_BEFORE = " \t>*_+#|-"  # what Markdown may put before the words of a line
+_RULES = "-*_=—–"
+_MARKER = regex(r"\[\d+\]")
+
+
+def _no_note(line: str) -> str:
+    """A line of an answer's text, which may come from a document: what looks like the rule above our footnotes, or
+    begins like one of them, is escaped."""
+    words = line.lstrip(_BEFORE)
+    signs = "".join(line.lstrip(" \t>").split())
+    if len(signs) >= len("---") and signs[0] in _RULES and signs == signs[0] * len(signs):
+        words = line.lstrip(" \t>")
+    elif not _MARKER.match(words):
+        return line
+    return f"{line[: len(line) - len(words)]}\\{words}"
 
 
 def _about(answer: Answer, chat: ChatRequest) -> Json:
@@ -206,6 +232,8 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
     texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
     if not 0 < len(texts) <= MOST_TEXTS:
         raise UsageError(f"{len(texts)} texts cannot be embedded at once.", f"Send 1 to {MOST_TEXTS}.")
+    if (empty := next((place for place, text in enumerate(texts) if not text.strip()), None)) is not None:
+        raise UsageError(f"Text {empty} is empty.", "Leave it out: only words can be embedded.")
     async with service.questions.turn(workspace) as meter:
         name, vectors = await service.workspaces.read(workspace, lambda session: _embedded(session, texts, meter))
     tokens = sum(spent.input_tokens for _, _, spent in meter.rows())

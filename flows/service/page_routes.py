@@ -79,6 +79,9 @@ async def graph_picture(
     return await service.workspaces.read(workspace, lambda session: picture(session, name, most, other))
 
 
+Name = Annotated[str, Field(min_length=1, max_length=changes.LONGEST_NAME)]
+
+
 class EditBody(BaseModel):
     """A correction, as of `trellis graph`; a thing is called by a name or an id. merge: `other` is the same as `name`.
     split: what `names`, or `documents`, say of it is another thing. change: it gets this kind, name or description."""
@@ -86,13 +89,13 @@ class EditBody(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     action: Literal["merge", "split", "change"]
-    name: str = Field(min_length=1)
-    other: str | None = None
-    names: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    kind: str | None = Field(default=None, min_length=1)
-    new_name: str | None = Field(default=None, min_length=1)
-    description: str | None = Field(default=None, min_length=1)
+    name: Name
+    other: Name | None = None
+    names: tuple[Name, ...] = Field(default=(), max_length=1000)
+    documents: tuple[str, ...] = Field(default=(), max_length=1000)
+    kind: Name | None = None
+    new_name: Name | None = None
+    description: Annotated[str, Field(min_length=1, max_length=changes.LONGEST_DESCRIPTION)] | None = None
 
     def editing(self) -> changes.Editing:
         """What makes the edit. Raises UsageError for one that says too little, or too much."""

@@ -1,8 +1,11 @@
 """The service's own interface under /api/v1: questions, documents, index runs, the graph, reports and generations."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import unicodedata
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -12,15 +15,17 @@ from pydantic_core import to_json
 from flows.operations.changes import ForgetReport, Letter, forget, letters_of
 from flows.operations.diff import Diff, compare
 from flows.service import reading
-from flows.service.access import Caller, NotAllowed, needs
+from flows.service.access import Caller, NotAFile, NotAllowed, Taken, needs
 from flows.service.asking import AskRequest, Event, RetrieveRequest, Service, note_question, service_of
 from flows.service.runs import IndexRun, RunRequest
-from flows.service.uploads import remove_upload, store_upload, upload_folder
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
 from storage.answer_records import Answer, Retrieval
+from storage.errors import NotFound
 from storage.graph_records import Community
+from storage.records import Part
 from storage.run_records import UsageRow
+from storage.uploads import store_upload, upload_folder
 from storage.workspace import GenerationInfo
 
 T = TypeVar("T")
@@ -105,18 +110,39 @@ async def upload(
     document: str, request: Request, service: Here, workspace: str = DEFAULT, index: bool = True
 ) -> IndexRun | None:
     """Upload a file: the body is its content, the path its name. Then index what was uploaded, unless `index=false`
-    (to upload several and start one run)."""
+    (to upload several and start one run). 409 for the name of a document that comes from a source."""
+    kind = request.headers.get("content-type", "")
+    if kind.lower().startswith("multipart/"):
+        raise NotAFile(f"A body of the type {kind[:40]!r} is no file.", "Send the file itself: curl -T FILE ADDRESS.")
     folder = service.workspaces.folder(workspace)
+    with suppress(NotFound):
+        name = unicodedata.normalize("NFC", document)
+        stored = await service.workspaces.read(workspace, lambda session: _texts_of(name, session))
+        await asyncio.to_thread(_check_free, document, stored, folder)
     await store_upload(folder, document, request.stream())
     return await start_run(service, workspace, RunRequest()) if index else None
 
 
+def _texts_of(document: str, session: Session) -> list[Part]:
+    (stored,) = session.generation.documents.documents([document])
+    return [part for part in stored.parts if part.kind == "text"]
+
+
+def _check_free(document: str, stored: Sequence[Part], folder: Path) -> None:
+    """Raises Taken where a document has its text from a source that is there, which an upload would replace."""
+    for part in stored:
+        if part.source != str(upload_folder(folder)) and Path(part.source).exists():
+            raise Taken(
+                f"{document!r} is the name of a document already, from {part.path}.",
+                "Give the upload another name, or change the file there.",
+            )
+
+
 @router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
 async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
-    """Remove a document and all that was made from it, also from older generations, and keep it out."""
+    """Remove a document and all that was made from it, also from older generations, and keep it out. Its upload goes
+    too; the name of an uploaded file stands for all documents from it, also where none is indexed."""
     report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
-    for name in report.documents:
-        remove_upload(service.workspaces.folder(workspace), name)
     if not report.held:
         return report
     # Our own session held one; it is given back by now, unless a question still reads it.

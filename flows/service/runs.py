@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import uuid
@@ -12,16 +13,20 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import flows
-from flows.service.access import shown_error
+from flows.service.access import TooOften, shown_error
 from storage.errors import NotFound, UsageError
 from storage.records import Record, utc_now
 from storage.run_records import IndexReport, StepUsage
 
 RunState = Literal["waiting", "running", "completed", "failed", "cancelled"]
 MOST_KEPT = 200  # runs
+MOST_WAITING = 100  # and running
 HOME = str(Path(flows.__file__).resolve().parent.parent)  # where a run finds the packages of this program
 END_WITHIN = 20.0  # seconds; then a cancelled run's process is killed, which harms no workspace
 LINE = 64 << 20  # bytes of the longest line that a run may write: its report
+_PIECE = 64 << 10  # bytes that are read at once of what a run logs
+
+logger = logging.getLogger("trellis.service")
 
 
 class RunRequest(Record):
@@ -74,6 +79,8 @@ class LocalRuns:
         """Begin a run, or put it in line."""
         if not wanted.sources:
             raise UsageError("There is nothing to index.", "Upload documents first, or name sources.")
+        if len(self._tasks) >= MOST_WAITING:
+            raise TooOften(f"{len(self._tasks)} index runs wait already.", "Wait until some are done.")
         run = IndexRun(
             id=f"run_{uuid.uuid4().hex[:12]}", workspace=workspace, sources=wanted.sources, started=utc_now()
         )
@@ -128,10 +135,12 @@ class LocalRuns:
     async def _work(self, run: str, folder: Path, wanted: RunRequest) -> Mapping[str, object]:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "flows.service.index_process",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE, start_new_session=True,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            limit=LINE, start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (HOME, os.environ.get("PYTHONPATH"))))},
         )  # fmt: skip
         orders, lines = cast(asyncio.StreamWriter, process.stdin), cast(asyncio.StreamReader, process.stdout)
+        log = asyncio.create_task(relay_log(run, cast(asyncio.StreamReader, process.stderr)))
         try:
             order = {"workspace": str(folder), **wanted.model_dump()}
             orders.write(json.dumps(order).encode() + b"\n")  # left open: the run ends when we do
@@ -157,3 +166,28 @@ class LocalRuns:
                 except TimeoutError:
                     process.kill()
                     await process.wait()
+            await asyncio.wait([log], timeout=END_WITHIN)
+
+
+async def relay_log(run: str, errors: asyncio.StreamReader) -> None:
+    """Enter into the log what a run writes to standard error: its records as they are, all else as text."""
+    text = b""
+    while piece := await errors.read(_PIECE):
+        *lines, text = (text + piece).split(b"\n")
+        if len(text) > _PIECE:
+            lines, text = [*lines, text], b""
+        for line in lines:
+            _enter(run, line)
+    _enter(run, text)
+
+
+def _enter(run: str, line: bytes) -> None:
+    text = line.decode("utf-8", "replace").strip()
+    try:
+        record = json.loads(text)
+        level = logging.getLevelNamesMapping()[record.pop("level").upper()]
+        event, fields = record.pop("event"), record
+    except (ValueError, KeyError, TypeError, AttributeError):
+        level, event, fields = logging.WARNING, "index run", {"said": text}
+    if text:
+        logger.log(level, "%s", event, extra={"fields": {"run": run, **fields}})

@@ -1,23 +1,27 @@
 """The server of the service, in a thread of its own: the main one is left to Prefect's runner."""
 
+import asyncio
+import json
 import logging
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from flows.service.metrics import JsonLines
+from flows.service.access import HEADER_BYTES
 from storage.errors import StorageError, UsageError
 
 DEFAULT_PORT = 8100
 CONNECTIONS = 1000  # at once; who comes after is told 503
-HEADER_BYTES = 32 << 10
 END_WITHIN = 10  # seconds that answers under way get to finish when the service ends
 TAKEN_WITHIN = 60  # seconds in which a client takes some of what is sent to it
+
+logger = logging.getLogger("trellis.service")
 
 
 @contextmanager
@@ -34,8 +38,8 @@ def serving(
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, taken_within * 1000)
     config = uvicorn.Config(
-        app, loop="asyncio", http="h11", lifespan="on", log_config=None, access_log=False, server_header=False,
-        proxy_headers=False, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=HEADER_BYTES,
+        app, loop="asyncio", http=_Connection, ws="none", lifespan="on", log_config=None, access_log=False,
+        server_header=False, proxy_headers=False, h11_max_incomplete_event_size=HEADER_BYTES,
         timeout_graceful_shutdown=END_WITHIN,
     )  # fmt: skip
     server, begun = uvicorn.Server(config), threading.Event()
@@ -53,25 +57,40 @@ def serving(
         listener.close()
 
 
-@contextmanager
-def log_to_stderr() -> Iterator[None]:
-    """Write the service's log, and uvicorn's warnings with it, to standard error while the block lasts, one JSON object
-    a line."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    loggers = [logging.getLogger(name) for name in ("trellis.service", "uvicorn.error")]
-    before = [(logger.level, logger.propagate) for logger in loggers]
-    for logger, level in zip(loggers, (logging.INFO, logging.WARNING), strict=True):
-        logger.addHandler(handler)
-        logger.propagate = False
-        logger.setLevel(level)
-    try:
-        yield
-    finally:
-        for logger, (level, propagate) in zip(loggers, before, strict=True):
-            logger.removeHandler(handler)
-            logger.propagate = propagate
-            logger.setLevel(level)
+class _Connection(H11Protocol):
+    """A connection; the server's own errors have the form of the service's."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take it in; beyond CONNECTIONS each request of it is refused."""
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS:
+            self.app = _busy
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, and end the connection."""
+        body = _told(400, "InvalidRequest", "This is no HTTP/1.1 request, or its headers are too large.")
+        head = b"".join(b"%s: %s\r\n" % header for header in _headers(body))
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%s\r\n%s" % (head, body))
+        self.transport.close()
+
+
+async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
+    body = _told(503, "TooManyConnections", f"The service has {CONNECTIONS:,} connections already.", "Try again later.")
+    await send({"type": "http.response.start", "status": 503, "headers": _headers(body)})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _told(status: int, kind: str, message: str, remedy: str = "Send another request.") -> bytes:
+    logger.warning("refused", extra={"fields": {"status": status, "type": kind}})
+    return json.dumps({"error": {"type": kind, "message": message, "remedy": remedy}}).encode()
+
+
+def _headers(body: bytes) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
 
 
 def _listener(host: str, port: int | None) -> socket.socket:

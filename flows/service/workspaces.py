@@ -3,6 +3,7 @@ generation."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +16,10 @@ from flows.settings import Settings, load_settings
 from prompts.engine.bridge import apart
 from storage.answer_records import Answer, Retrieval
 from storage.errors import NoGeneration, NotFound
+from storage.uploads import remove_parts
 from storage.workspace import Workspace
 
 DEFAULT = "default"
-UPLOADS = "uploads"  # the folder in a workspace that takes uploaded files, which an index run reads as a source
 
 T = TypeVar("T")
 
@@ -113,7 +114,8 @@ class Workspaces:
                 await runtime.models.aclose()
 
         result = await asyncio.to_thread(asyncio.run, work())
-        await self.follow(name)
+        with suppress(NoGeneration):  # an upload that was never indexed may be all there was
+            await self.follow(name)
         return result
 
     async def follow(self, name: str) -> None:
@@ -124,6 +126,7 @@ class Workspaces:
         """Open what is published; the names of the workspaces in which nothing is."""
         empty = []
         for name in self.names:
+            await asyncio.to_thread(remove_parts, self.folder(name))
             try:
                 await self.follow(name)
             except NoGeneration:

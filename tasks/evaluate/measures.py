@@ -10,7 +10,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import combinations
 from statistics import mean
@@ -21,7 +20,7 @@ from prompts.judge import RUBRICS, Grade
 from prompts.text.regex import regex
 from prompts.text.words import fold, is_han
 from storage.answer_records import Answer, FilterCounts, RouteDecision, Trace
-from storage.errors import UsageError
+from storage.errors import UsageError, did_you_mean
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, plain
 from storage.records import by_key
 from storage.run_records import Usage
@@ -365,9 +364,8 @@ def measures_named(names: Sequence[str], scorer: Scorer = word_coverage) -> list
     known = MEASURES if scorer is word_coverage else measures_with(scorer)
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            meant = f"Did you mean {near[0]!r}? " if near else ""
-            raise UsageError(f"There is no measure {name!r}.", f"{meant}The measures are {', '.join(known)}.")
+            near = did_you_mean(name, known)
+            raise UsageError(f"There is no measure {name!r}.", f"{near}The measures are {', '.join(known)}.")
     return [known[name] for name in names]
 
 

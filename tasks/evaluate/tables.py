@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Literal
 
 from prompts.engine.effort import Effort, Policy
-from storage.errors import UsageError
+from storage.errors import UsageError, did_you_mean
 from storage.evaluation_records import EvaluationResult
 from tasks.evaluate.judge import win_rates
 
@@ -38,7 +38,8 @@ def published_table(name: str, result: EvaluationResult) -> dict[str, Cells]:
     nothing was scored; of a table of win rates the share of verdicts that each system won, and of ties, by criterion.
     """
     if name not in TABLES:
-        raise UsageError(f"There is no table {name!r}.", f"The tables are {', '.join(TABLES)}.")
+        near = did_you_mean(name, TABLES)
+        raise UsageError(f"There is no table {name!r}.", f"{near}The tables are {', '.join(TABLES)}.")
     table, questions, scores = TABLES[name], result.evaluation.questions, result.scores
     if name == "structrag_router":
         return router_effect(result)

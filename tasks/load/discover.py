@@ -40,9 +40,12 @@ class SourceFile(Record):
 
 
 def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
-    """The named sources, each once, sorted by key; raises `SourceNotFound` before anything is read."""
+    """The named sources, each once, in the order in which they are named: of two texts under one id the first stays.
+
+    Raises `SourceNotFound` before anything is read.
+    """
     named = {source.key: source for source in map(_source, sources)}
-    return [named[key] for key in sorted(named)]
+    return list(named.values())
 
 
 def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:

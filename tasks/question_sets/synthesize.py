@@ -30,7 +30,7 @@ from prompts.synthesize import (
 from prompts.text.languages import names_of
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms, is_han
-from storage.errors import UsageError
+from storage.errors import UsageError, did_you_mean
 from storage.evaluation_records import EvaluationQuestion
 from storage.graph_records import TextSpan
 from storage.records import Chunk, Record, by_key, content_id
@@ -84,7 +84,8 @@ async def make_questions(
 def _check(texts: Sequence[Chunk], kinds: Sequence[str], models: Models) -> None:
     unknown = [kind for kind in kinds if kind not in MADE_KINDS]
     if unknown or not kinds:
-        raise UsageError(f"There is no kind of question {unknown}.", f"The kinds are {', '.join(MADE_KINDS)}.")
+        near = did_you_mean(next(iter(unknown), ""), MADE_KINDS)
+        raise UsageError(f"There is no kind of question {unknown}.", f"{near}The kinds are {', '.join(MADE_KINDS)}.")
     if not texts:
         raise UsageError("There is no text to ask about.", "Name sources that hold texts, or index some first.")
     if models.is_offline("synthesize") and set(kinds) != {CLOZE}:

@@ -4,11 +4,13 @@ import io
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from flows.cli.screen import rounded
+from flows.__main__ import main
+from flows.cli.screen import Screen, rounded
 from flows.settings import TAILORING_FILE
 from flows.usage import in_short, ledger
 from storage.answer_records import Answer, Retrieval
@@ -66,6 +68,113 @@ def test_asking_loads_neither_prefect_nor_without_a_model_dspy(indexed: Path) ->
 def test_what_cannot_be_meant_is_a_usage_error(fresh: Command, arguments: list[str]) -> None:
     assert fresh(*arguments).code == 2
     assert not fresh.workspace.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["indx", "."], "index"),
+        (["Ask", "Who?"], "ask"),
+        (["ask", "Who?", "--mode", "lcoal"], "local"),
+        (["ask", "Who?", "--mdoe", "local"], "--mode"),
+        (["ask", "Who?", "--effort", "hihg"], "high"),
+        (["ask", "Who?", "--structure", "tables"], "table"),
+        (["export", "out", "--format", "graphlm"], "graphml"),
+        (["train", "ruoter"], "router"),
+        (["graph", "merg", "A", "B"], "merge"),
+        (["watch", "ad", "Who?"], "add"),
+        (["serve", "--new-key", "ann:edt"], "edit"),
+        (["prompt", "extrat"], "extract"),
+        (["evaluate", "--questions", "q.jsonl", "--judge", "overal"], "overall"),
+    ],
+)
+def test_a_mistyped_word_gets_the_nearest(
+    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], near: str
+) -> None:
+    write_rows(tmp_path / "q.jsonl", [{"id": "1", "question": "Who?"}])
+    monkeypatch.chdir(tmp_path)
+    done = fresh(*arguments)
+    assert (done.code, f"Did you mean {near!r}?" in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--workspace", "kb", "status"], "'--workspace' stands before the command"),
+        (["status", "more"], "does not take 'more'"),
+        (["show", "x", "--quiet"], "has no option '--quiet'"),
+        ([], "a command is missing"),
+    ],
+)
+def test_what_a_command_does_not_take_is_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_a_run_that_nobody_watches_tells_its_steps(fresh: Command, source: Path) -> None:
+    done = fresh("index", str(source), "--json")
+    told = [line.removesuffix(" …") for line in done.err.splitlines() if line.endswith(" …")]
+    assert [step for step in told if step in ("load", "chunk", "extract", "publish")] == [
+        "load", "chunk", "extract", "publish"
+    ]  # fmt: skip
+    assert len(told) == len(set(told)), "each step is told once"
+
+
+def test_a_long_step_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ""
+    with Screen(as_json=False).progress(every=0.01) as report:
+        report("extract", 3, 7)
+        deadline = time.monotonic() + PATIENCE
+        while "extract 3 of 7 (" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert "extract 3 of 7 (" in said
+
+
+def test_what_is_kept_out_is_counted(fresh: Command, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / "docs").mkdir(exist_ok=True)
+        (tmp_path / "docs" / f"{name}.txt").write_text(f"Text {name} was written by Oda Marr.")
+    folder = str(tmp_path / "docs")
+    assert fresh("index", folder).code == fresh("forget", "a.txt").code == 0
+    for arguments in (["index", folder], ["index", folder, "--dry-run"]):
+        assert "1 kept out (forgotten)" in fresh(*arguments).out
+        (skipped,) = fresh(*arguments, "--json").json["skipped"]
+        assert (skipped["path"].endswith("a.txt"), skipped["reason"]) == (True, "forgotten: a.txt")
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        '["Who designed Orla Bridge?", {"role": "assistant", "content": "Tomas Reyd."}]',
+        '"Who designed Orla Bridge?"\n{"role": "assistant", "content": "Tomas Reyd."}\n',
+    ],
+)
+def test_a_question_has_a_history_from_a_file(scripted: Server, copied: Command, tmp_path: Path, turns: str) -> None:
+    (tmp_path / "said.json").write_text(turns)
+    done = copied("ask", "Where was he born?", "--history", str(tmp_path / "said.json"), "--json")
+    assert done.code == 0, done.err
+    prompts = str(scripted.requests())
+    assert "Who designed Orla Bridge?" in prompts
+    assert "Tomas Reyd." in prompts
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        ("[1]", "A turn of the history is 1."),
+        ("[", "is no list in JSON"),
+        ("Who?", "line 1 is no JSON"),
+        ('{"role": "system", "content": "x"}', "A turn of the history is"),
+    ],
+)
+def test_a_history_that_cannot_be_meant(fresh: Command, tmp_path: Path, turns: str, told: str) -> None:
+    (tmp_path / "said.json").write_text(turns)
+    done = fresh("ask", "Who?", "--history", str(tmp_path / "said.json"))
+    assert (done.code, told in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize("verb", [["ask", "Who?"], ["retrieve", "Who?"], ["reports"], ["graph", "X"], ["show", "x"]])

@@ -170,3 +170,10 @@ def test_what_a_budget_needs_is_told_before_the_first_call(
     elsewhere = fresh("index", str(docs), "--budget-tokens", "5000")
     assert (elsewhere.code, "TRELLIS_RUNNER" in elsewhere.err) == (2, True), "calls must be counted together"
     assert model_server.stats()["calls"] == 0
+
+
+def test_a_forecast_reads_any_history(fresh: Command, corpus: Path) -> None:
+    assert fresh("index", str(corpus)).code == 0
+    document = next(path.name for path in (corpus / "people").iterdir())
+    assert fresh("forget", f"people/{document}").code == fresh("rollback", "2").code == 0
+    assert forecast(fresh, corpus)["documents"]["unchanged"] > 0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from flows.service.access import COOKIE, DayLimits, RequestLimits, TooOften
+from flows.service.access import DayLimits, RequestLimits, TooOften
 from prompts.engine.spending import Meter, Spent
 from storage.errors import UsageError
 from tests.patience import PATIENCE
@@ -54,7 +54,7 @@ def test_without_a_key_nothing_is_told_but_that_it_works(start: Start) -> None:
     assert client.get("/ready").status_code in {200, 503}
     for headers in ({"authorization": "Bearer " + key[:-1]}, {"x-api-key": rows[0]}, {"authorization": "Basic " + key}):
         refused(client.get("/v1/models", headers=headers), 401, "KeyMissing")
-    for headers in ({"authorization": "bearer " + key}, {"x-api-key": key}, {"cookie": f"{COOKIE}={key}"}):
+    for headers in ({"authorization": "bearer " + key}, {"x-api-key": key}):
         assert client.get("/v1/models", headers=headers).status_code == 200
 
 

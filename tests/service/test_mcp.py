@@ -160,3 +160,25 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
             )
             unknown = await plain.post(f"{service.url}/mcp/nothing", json={})
             assert (unknown.status_code, "default" in unknown.json()["error"]["remedy"]) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("retrieve", {"question": "x", "k": 500}, "'k' of 'retrieve' cannot be 500. It may be a whole number from 1 "),
+        ("retrieve", {"k": 5}, "'retrieve' needs 'question'. It may be a text."),
+        ("ask", {"question": 7}, "'question' of 'ask' cannot be 7. It may be a text."),
+        ("ask", {"question": "x", "effort": "max"}, "It may be one of low, medium, high or left out."),
+        ("ask", {"question": "x", "documents": [1]}, "It may be a list, each entry a text or left out."),
+        ("ask", {"question": "x", "mode": "locl"}, "cannot be 'locl'. Did you mean 'local'?"),
+        ("ask", {"questoin": "x"}, "'ask' takes no 'questoin'. Did you mean 'question'?"),
+        ("sources", {}, "There is no tool 'sources'. Did you mean 'source'?"),
+    ],
+)  # fmt: skip
+async def test_a_wrong_argument_is_told_in_a_sentence(
+    workspace: Path, sessions: Sessions, tool: str, arguments: dict[str, object], told: str
+) -> None:
+    async with client(workspace, sessions) as connected:
+        result = await connected.call_tool(tool, arguments)
+    words = result.content[0].text  # type: ignore[union-attr]
+    assert (result.is_error, told in words, "validation error" in words) == (True, True, False), words

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from flows.__main__ import main
 from flows.cli.command import build_parser
-from flows.service.server import log_to_stderr
+from flows.service.log import log_to_stderr
 from flows.settings import load_settings
 from tests.patience import PATIENCE
 from tests.service.conftest import QUESTION
@@ -88,6 +88,26 @@ def test_the_log_goes_to_standard_error_while_it_serves_and_not_after(capsys: py
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("texts", [False, True])
+def test_the_log_names_no_document(capsys: pytest.CaptureFixture[str], texts: bool) -> None:
+    name = "people/ilse-marrand.md"
+    with log_to_stderr(texts):
+        try:
+            try:
+                raise KeyError(name)
+            except KeyError as error:
+                raise ValueError(f"{name} is lost") from error
+        except ValueError:
+            logging.getLogger("trellis.service").exception("request failed")
+            logging.getLogger("tasks.load.sources").warning("%s cannot be read", name, exc_info=True)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in lines] == [
+        "request failed", f"{name} cannot be read" if texts else "%s cannot be read",
+    ]  # fmt: skip
+    assert all("KeyError" in line["error"] and "ValueError" in line["error"] for line in lines)
+    assert all((name in line["error"]) is texts for line in lines)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -126,7 +146,7 @@ def test_the_containers_fit_together() -> None:
         assert {volume for volume in named if not volume.startswith(".")} <= volumes.keys()
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     command = shlex.split(services["service"]["command"])
-    options = build_parser().parse_args(command[1:])
+    options = build_parser()[0].parse_args(command[1:])
     assert (options.listen, options.no_prefect, options.workspace) == ("0.0.0.0:8100", True, "/data/workspace")
     assert services["service"]["volumes"] == services["worker"]["volumes"]
     host = services["worker"]["environment"]["TRELLIS_CHROMA_URL"]

@@ -222,3 +222,37 @@ def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Pa
     with full(), pytest.raises(DiskFull, match="Make room"):
         read_archive(archive, tmp_path / "ws")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_uploads_and_compiled_steps_travel_and_the_rest_is_named(root: Path, tmp_path: Path) -> None:
+    workspace = copy_of(root, tmp_path / "from")
+    for name, text in {
+        "uploads/a/b.txt": "uploaded", "uploads/.part-0": "half", "uploads/by/.hand": "x", "programs/answer.json": "{}",
+        "programs/notes.txt": "x", "trained/router/model": "x", "LOCK": "{}", "limits.sqlite": "x",
+    }.items():  # fmt: skip
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text)
+    written = write_archive(workspace, tmp_path / "kept.tar")
+    assert (written.uploads, written.programs) == (1, 1)
+    assert written.left_out == ("trained", "programs/notes.txt", "uploads/by/.hand")
+    restored = read_archive(tmp_path / "kept.tar", tmp_path / "to")
+    assert (restored.uploads, restored.programs) == (1, 1)
+    assert (tmp_path / "to" / "uploads" / "a" / "b.txt").read_text() == "uploaded"
+    assert (tmp_path / "to" / "programs" / "answer.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["uploads/../x", "uploads//x", "uploads/.x", "uploads/", "uploads/a\nb", "programs/a/b.json", "programs/x.py"],
+)
+def test_no_file_of_another_name_is_unpacked(archive: Path, tmp_path: Path, name: str) -> None:
+    strange = rewritten(archive, tmp_path / "strange.tar", lambda entries: entries.update({name: b"{}"}))
+    with pytest.raises(ArchiveError, match="is not of a workspace"):
+        read_archive(strange, tmp_path / "ws")
+    assert [path.name for path in tmp_path.iterdir()] == ["strange.tar"]
+
+
+def test_a_compiled_step_that_is_no_json_is_refused(archive: Path, tmp_path: Path) -> None:
+    strange = rewritten(archive, tmp_path / "s.tar", lambda entries: entries.update({"programs/a.json": b"{"}))
+    with pytest.raises(ArchiveError, match=r"programs/a\.json cannot be understood"):
+        read_archive(strange, tmp_path / "ws")

@@ -17,9 +17,17 @@ let room = null; // the element of the room that is open: what comes late for an
 
 
 function here() {
-  const [workspace, tab, ...rest] = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  const [workspace, tab, ...rest] = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
   const known = workspaces.includes(workspace) ? workspace : workspaces[0];
-  return { workspace: known, tab: ROOMS[tab] ? tab : "ask", rest };
+  return { workspace: known, tab: Object.hasOwn(ROOMS, tab ?? "") ? tab : "ask", rest };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // somebody typed a lone %
+  }
 }
 
 function bar({ workspace, tab }) {
