@@ -391,7 +391,7 @@ def _linked(piece: _Piece, chosen: Sequence[_Piece]) -> bool:
     """Whether an excerpt names what this piece's document is about, and is of another document."""
     name = fold_name(piece.passage.title)
     return len(name) > 3 and any(
-        other.passage.title != piece.passage.title and name in fold(_text(other)) for other in chosen
+        name not in fold_name(other.passage.title) and name in fold(_text(other)) for other in chosen
     )
 
 
