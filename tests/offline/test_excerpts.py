@@ -361,3 +361,18 @@ def test_what_is_near_in_meaning_needs_few_words(cosine: float, found: bool) -> 
         "who first walked over a moon", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts)
     )
     assert bool(best.excerpts) is found
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [("Who is the mayor of Lund, Skane?", "Lund, Skane"), ("Who is the mayor of Lund?", "Lund")],
+)
+def test_of_titles_alike_the_named_one_comes_first(question: str, first: str) -> None:
+    texts = {
+        "Lund": "Lund is a town of the Tarn. The mayor of Lund is Anna Orr. Lund lies on the Tarn.",
+        "Lund, Skane": "The mayor is Bo Voss. Lund lies in the county of Skane.",
+    }
+    found = sorted(texts, key=lambda title: title != first)  # as the search has them
+    offered = [OfferedPassage(number, title, "", texts[title]) for number, title in enumerate(found, 1)]
+    best = best_excerpts(question, offered, lambda term: 2.0).excerpts[0]
+    assert offered[best.number - 1].title == first
