@@ -96,7 +96,7 @@ class Part:
 
 
 class Skipped(Record):
-    """Something in a source that is not a document: where, and why it was left out."""
+    """Something that was not read, in a source or in a model's answer: where, and why."""
 
     path: str
     reason: str

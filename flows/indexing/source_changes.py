@@ -142,7 +142,8 @@ def report_of(
     seconds = time.monotonic() - started
     return IndexReport(
         generation=number, published=published is not None, documents=changes.plan.counts,
-        skipped=(*changes.loaded.skipped, *_unread(runtime)), **{name: counts[name] for name in counted},
+        skipped=(*changes.loaded.skipped, *_unread(runtime)),
+        **{name: counts[name] for name in counted},
         usage=usage_of(runtime.models.meter, seconds), seconds=seconds, kept_prompts=kept_prompts, changed_answers=(),
         community_quality=None if quality is None else CommunityQuality.model_validate(quality),
     )  # fmt: skip

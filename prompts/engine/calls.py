@@ -32,21 +32,21 @@ _KINDS = bytes(
 )
 
 _THOUGHT_TAGS = "think thinking thought reasoning reflection seed:think"
-# How model families mark what they think, and the answer after it: an opening and a closing mark each.
+# How model families mark what they think, and the answer after it: where it begins and ends.
 _THOUGHTS = (
     *((f"<{tag}>", f"</{tag}>") for tag in _THOUGHT_TAGS.split()),
-    ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"), ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|thought_start|>", "<|thought_end|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
 )  # fmt: skip
 _ANSWERS = (
     ("<|begin_of_solution|>", "<|end_of_solution|>"), ("<|begin_of_box|>", "<|end_of_box|>"),
-    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<answer>", "</answer>"), ("<response>", "</response>"),
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+    ("<answer>", "</answer>"), ("<response>", "</response>"),
 )  # fmt: skip
-_THINKING = regex(
-    r"\s*(?:" + "|".join(f"{re.escape(begin)}.*?(?:{re.escape(end)}|\\Z)" for begin, end in _THOUGHTS) + ")",
-    re.S | re.I,
-)
+_THINKING = "|".join(rf"{re.escape(begin)}.*?(?:{re.escape(end)}|\Z)" for begin, end in _THOUGHTS)
+_LEADING_THINKING = regex(rf"\s*(?:{_THINKING})", re.S | re.I)
 _THOUGHT_END = regex("|".join(re.escape(end) for _, end in _THOUGHTS), re.I)
 _CHANNEL, _FINAL_CHANNEL = "<|channel|>", "<|channel|>final<|message|>"
 _OPENINGS = (*(begin.lower() for begin, _ in (*_THOUGHTS, *_ANSWERS)), _CHANNEL)
@@ -82,7 +82,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `variant` tells apart calls that shall differ though they say the same (sampling).
+    """One request. `variant` tells apart calls that shall differ though they say the same.
 
     `by_line`: each line of the answer stands for itself, so that what comes before a cut is kept.
     """
@@ -151,7 +151,8 @@ class Transport(Protocol):
         ...
 
     def room(self, call: Call) -> int:
-        """The tokens that the answer to a call may have: fewer than it asks for where the server allows no more."""
+        """The tokens that the answer to a call may have: fewer than asked for where the server
+        allows no more."""
         ...
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
@@ -213,7 +214,7 @@ def whole_lines(text: str) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """The answer alone. Thinking that was never closed leaves nothing; a closing mark alone ends the thinking."""
+    """The answer alone. Thinking that is never closed leaves nothing; a closing mark alone ends it."""
     if _FINAL_CHANNEL in text:
         return text.rpartition(_FINAL_CHANNEL)[2].removesuffix("<|return|>").strip()
     text = _after_leading_thinking(text)
@@ -222,9 +223,10 @@ def without_thinking(text: str) -> str:
 
 
 def visible_so_far(text: str) -> str:
-    """What of an unfinished answer may be shown: nothing while it thinks, or while a mark may be beginning.
+    """What of an unfinished answer may be shown: nothing while it thinks or a mark may be beginning.
 
-    Thinking that has only a closing mark cannot be known before it ends; the whole reply, which is read, is free of it.
+    Thinking that has only a closing mark cannot be known before it ends; the whole reply, which is
+    read, is free of it.
     """
     begun = _after_leading_thinking(text).lstrip()
     if begun.startswith(_CHANNEL):
@@ -235,13 +237,13 @@ def visible_so_far(text: str) -> str:
 
 
 def _after_leading_thinking(text: str) -> str:
-    while opened := _THINKING.match(text):
+    while opened := _LEADING_THINKING.match(text):
         text = text[opened.end() :]
     return text
 
 
 def _inside(text: str) -> str:
-    """What stands between the marks of the answer, up to where the closing one may begin; without marks all."""
+    """What stands between the marks of the answer, up to where the closing one may begin."""
     answer = text.lstrip()
     for begin, end in _ANSWERS:
         if answer[: len(begin)].lower() == begin.lower():

@@ -37,8 +37,8 @@ class _EmbeddingResponse(BaseModel):
 class ApiEmbedder(Embedder):
     """A served embedding model. Its name holds the host, for two servers may call two models the same.
 
-    The vectors of one request are in the cache before the next request is sent; those of the requests into which one
-    that was too large is split are so together.
+    The vectors of one request are in the cache before the next request is sent; those of the
+    requests into which one that was too large is split are so together.
     """
 
     max_tokens = 512  # what most served models read; their servers refuse or cut more
@@ -93,7 +93,7 @@ class ApiEmbedder(Embedder):
         return self._widths[0]
 
     def _encode(self, texts: list[str], query: bool) -> Floats:
-        """Asks for fewer texts at a time, and for no encoding, once the server has refused the request for it."""
+        """Asks for fewer texts at a time, or for no encoding, once the server has refused it."""
         size = self.kept_after
         if len(texts) > size:
             parts = [texts[at : at + size] for at in range(0, len(texts), size)]
@@ -130,8 +130,8 @@ class ApiEmbedder(Embedder):
         rows = _in_order(answer.data)
         if len(rows) != len(texts):
             raise ModelRefused(
-                f"{self._api.address} answered {len(texts)} texts for the model {self._model!r} with "
-                f"{len(answer.data)} vectors.",
+                f"{self._api.address} answered {len(texts)} texts for the model "
+                f"{self._model!r} with {len(answer.data)} vectors.",
                 "Check that its server answers each text with one vector.",
             )
         widths = sorted({len(row.embedding) for row in rows})
@@ -161,8 +161,8 @@ class ApiEmbedder(Embedder):
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """The rows in the order of the texts: by their numbers, or as they came where those say nothing; none where two
-    have one number."""
+    """The rows in the order of the texts: by their numbers, or as they came where those say
+    nothing; none where two have one number."""
     numbers = [row.index for row in rows]
     if len(set(numbers)) <= 1:
         return rows

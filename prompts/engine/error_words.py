@@ -14,7 +14,7 @@ _DEEPEST = 6  # bodies within bodies: gateways quote one another
 
 
 def words_of(body: str) -> str:
-    """The words of an error body, on one line; the body itself where it has no form that we know."""
+    """The words of an error body, on one line; the body itself where it has no known form."""
     data = _parsed(body)
     if data is None:
         words = _text_of_page(body) if body.lstrip()[:1] == "<" else body

@@ -51,7 +51,8 @@ _NO_MEMORY = regex(r"requires more system memory|out of memory|cuda error|unable
 _BATCH = regex(
     r"batch|tokens? per request|too many (?:input|text|item|document|string)s?"
     r"|(?:number|amount|count) of (?:input|text|item|document|string)s?|array (?:is )?too (?:long|large)"
-    r"|(?:at most|maximum of|max(?:imum)?|limit of) \d+ (?:input|text|item|document|string|request|element)s?",
+    r"|(?:at most|maximum of|max(?:imum)?|limit of) \d+"
+    r" (?:input|text|item|document|string|request|element)s?",
     re.I,
 )
 _LONGEST_ANSWER = regex(r"max[_ ](?:completion_|output_|new_)?tokens|completion tokens", re.I)
@@ -142,6 +143,7 @@ def refused(
 
 
 def _permanent(name: str, address: str, status: int, words: str, shown: str, setting: str) -> Failure | None:
+    of_lm = setting == "TRELLIS_LM"
     pull = f"Run `ollama pull {name.rpartition('/')[2]}`, or name" if "pull" in words else "Name"
     rules: tuple[tuple[bool, type[EngineError], str], ...] = (
         (status == 402 or bool(_QUOTA.search(words)), QuotaExhausted, f"Add credit, or use another model ({setting})."),
@@ -153,7 +155,7 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
         (
             status in {400, 413, 422, 500} and bool(_OVERFLOW.search(words)), ContextOverflow,
             "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), "
-            + ("or a lower TRELLIS_MAX_TOKENS." if setting == "TRELLIS_LM" else "or a model that reads more."),
+            + ("or a lower TRELLIS_MAX_TOKENS." if of_lm else "or a model that reads more."),
         ),
         (
             status in {401, 403} or (status == 400 and bool(_BAD_KEY.search(words))), BadKey,
@@ -170,7 +172,7 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
             f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly it ends in `/v1`.",
         ),
         (
-            setting == "TRELLIS_LM" and status in {400, 422} and bool(_LONGEST_ANSWER.search(words)), ModelRefused,
+            of_lm and status in {400, 422} and bool(_LONGEST_ANSWER.search(words)), ModelRefused,
             "Lower TRELLIS_MAX_TOKENS to what the server allows.",
         ),
         (status in {400, 403} and bool(_WITHHELD.search(words)), AnswerWithheld, "Use another model for this text."),

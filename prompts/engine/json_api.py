@@ -79,7 +79,8 @@ class JsonApi:
             return unreachable(self.name, self.address, f"{type(error).__name__}: {mask_keys(str(error))}")
         if response.is_success:
             return bytes(content)
-        after, words = response.headers.get("retry-after"), mask_keys(words_of(content.decode("utf-8", "replace")))
+        after = response.headers.get("retry-after")
+        words = mask_keys(words_of(content.decode("utf-8", "replace")))
         return refused(self.name, self.address, response.status_code, words, after, self._use.setting)
 
     def _connected(self) -> "httpx.Client":

@@ -198,7 +198,7 @@ def _fields(kind: object) -> set[str]:
 
 
 def _validated(model: type[Model], value: object, extra: Literal["forbid"] | None) -> Model:
-    """The value as the model. Of a mended one no key may be too many: it may be a part of a text."""
+    """The value as the model. A mended one has no key too many: it could be a part of a text."""
     try:
         return model.model_validate(value, extra=extra)
     except ValidationError as error:

@@ -1,9 +1,10 @@
 """Calls to language models, all by `dspy.LM`: DSPy's history, usage tracking and callbacks see each of them.
 
-A server that speaks OpenAI's language is called by DSPy's client for that language, another provider by DSPy's own
-client, or by LiteLLM where it has none. Here is what those lack: what a server does not take is learnt from its refusal
-and sent otherwise from then on (`server_habits.py`), a request that a server cuts without a word is an error, and an
-answer has a time limit as a whole.
+A server that speaks OpenAI's language is called by DSPy's client for that language, another
+provider by DSPy's own client, or by LiteLLM where it has none. Here is what those lack: what a
+server does not take is learnt from its refusal and sent otherwise from then on
+(`server_habits.py`), a request that a server cuts without a word is an error, and an answer has a
+time limit as a whole.
 """
 
 import asyncio
@@ -54,7 +55,8 @@ _CACHED_PREFIX = 256  # tokens
 _CONNECT = 15.0  # seconds
 _LOADING = 600.0  # seconds that a model of this machine may take to be read
 _CONNECTIONS = 10_000  # our own limits admit calls
-_REFUSES = {400, 404, 415, 422, 500, 501}  # the statuses with which a server refuses a field of a request
+# The statuses with which a server refuses a field of a request.
+_REFUSES = {400, 404, 415, 422, 500, 501}
 _CALLING: ContextVar[bool] = ContextVar("calling", default=False)
 # DSPy warns of a cut answer; ours is asked for again, with more room.
 logging.getLogger("dspy.clients.lm").addFilter(lambda record: not (_CALLING.get() and "truncated" in record.msg))
@@ -132,9 +134,9 @@ class LmTransport:
         return self._habits.room(call)
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
-        """One request and its reply; as a stream where somebody watches, or where there is no other way."""
-        may_stream = self._engine is not None
-        streamed = may_stream and self._habits.streams is not False and bool(show or self._habits.streams)
+        """One request and its reply; as a stream where somebody watches, or as the only way."""
+        streams = self._habits.streams
+        streamed = self._engine is not None and streams is not False and (show or streams)
         shown = ShownText(show or _nobody) if streamed else None
         request = self.request(call)
         sent = self._sent(call, request, shown)
@@ -203,9 +205,12 @@ class LmTransport:
             "system": bool(request.system),
         }
         return Sent(
-            call, str(form["type"]) if form else None, request.config.max_tokens or 0,
-            frozenset(name for name, is_sent in parts.items() if is_sent), may_stream=self._engine is not None,
-        )  # fmt: skip
+            call=call,
+            form=str(form["type"]) if form else None,
+            max_tokens=request.config.max_tokens or 0,
+            has=frozenset(name for name, is_sent in parts.items() if is_sent),
+            may_stream=self._engine is not None,
+        )
 
     def _learn(self, failure: Failure, error: LMError, sent: Sent, shown: ShownText | None) -> bool:
         """Whether the server refused something that can be sent otherwise; it is from now on."""
@@ -230,7 +235,8 @@ class LmTransport:
         usage, input_tokens = response.usage, response.usage.input_tokens
         if self._engine is not None and not raw and not thought and response.id is None and input_tokens is None:
             words = mask_keys(words_of(json.dumps(response.provider_data or {})))
-            raise refused(self.model, self.address, 404, f"not an answer of /chat/completions: {words}")
+            words = f"not an answer of /chat/completions: {words}"
+            raise refused(self.model, self.address, 404, words)
         if input_tokens is None or usage.output_tokens is None:  # nobody has counted
             return Reply(without_thinking(raw), finish, call.tokens(), rough_tokens(raw + " " * thought))
         # Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells.
@@ -376,7 +382,8 @@ class _BoundedTransport(_TRANSPORTS.StdlibAsyncTransport):
 
     async def _do_stream(self, request: object) -> object:
         response = await super()._do_stream(request)
-        chunks = self._bounded(response._chunks)  # noqa: SLF001 -- the class of DSPy's own that we extend
+        # It is the class of DSPy's own that we extend.
+        chunks = self._bounded(response._chunks)  # noqa: SLF001
         response._chunks = chunks if response.status < 400 else self._worded(chunks)  # noqa: SLF001
         return response
 

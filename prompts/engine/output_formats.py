@@ -34,7 +34,8 @@ _KEYWORDS = {"type", "properties", "required", "items", "anyOf", "enum", "const"
 END = "END"
 # What models put between the fields of a record in place of a tab, the likeliest first.
 _PIPE = regex(r"\|")
-_BETWEEN = (regex(r"\t"), regex(r"\\t"), regex(r"<TAB>|\[TAB\]|<\|>|␉", re.I), _PIPE, regex(r" {2,}"))
+_NAMED_TAB = regex(r"<TAB>|\[TAB\]|<\|>|␉", re.I)
+_BETWEEN = (regex(r"\t"), regex(r"\\t"), _NAMED_TAB, _PIPE, regex(r" {2,}"))
 _BEFORE_LETTER = regex(r"^(?:[-*•–>`|(\s]|\d+[.)]\s)+")
 _LETTERS_ONLY = regex(r"[^A-Za-z]")
 _RULE = regex(r"[\s|:=_*\-–—]+|```\w*")  # a line across, or of a fence
@@ -168,7 +169,8 @@ def _ignored(_: str) -> None:
 class JsonFormat:
     """How an answer with the signature's output fields is written and read: one JSON object whose keys they are.
 
-    Refused: other keys, another object, a value of another type. What has one reading is read (`json_reading.py`).
+    Refused: other keys, another object, a value of another type. What has one reading is read
+    (`json_reading.py`).
     """
 
     by_line = False  # whether what comes before a cut is kept
@@ -185,7 +187,7 @@ class JsonFormat:
     def read(
         self, signature: "type[dspy.Signature]", answer: str, unread: Callable[[str], None] = _ignored
     ) -> dict[str, object]:
-        """The outputs; NotAsAsked with what is wrong. `unread` gets each part of the answer that was left out."""
+        """The outputs; NotAsAsked with what is wrong. `unread` gets what was left out."""
         return dict(read_object(answer, _answer_model(signature)))
 
     def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
@@ -273,9 +275,10 @@ class RecordsFormat(JsonFormat):
     """The lists of the one output model as tab-separated records, in little more than half the tokens of JSON.
 
     Each list has a letter: `RecordsFormat(E="entities", R="relations")`. One record a line: its letter, then its
-    fields; `END` closes the answer. A line that is no record costs itself alone, and a line that is said again and
-    again ends the reading. An answer without a record is refused, unless it is `END`: one that slipped out of form must
-    never count as a passage that names nothing. One with more broken records than whole ones is doubted.
+    fields; `END` closes the answer. A line that is no record costs itself alone, and a line that is
+    said again and again ends the reading. An answer without a record is refused, unless it is
+    `END`: one that slipped out of form must never count as a passage that names nothing. One with
+    more broken records than whole ones is doubted.
     """
 
     by_line = True
@@ -320,7 +323,7 @@ class RecordsFormat(JsonFormat):
             if not text or _RULE.fullmatch(text) or said[text] == 2:
                 continue
             if said[text] == REPEATED:
-                problems.append(f"line {number} is said for the third time: what follows is not read.")
+                problems.append(f"line {number} is said a third time: what follows is not read.")
                 break
             if _LETTERS_ONLY.sub("", text).upper() == END:
                 ended = True
@@ -374,9 +377,10 @@ class RecordsFormat(JsonFormat):
         return [""]
 
     def _letter(self, word: str) -> str:
-        """The letter of a list that a word is, in either case, or whose name it begins; empty for any other."""
+        """The letter of a list that a word is, or whose name it begins; empty for any other."""
         word = _LETTERS_ONLY.sub("", word).upper()
-        named = (letter for letter, name in self.lists.items() if len(word) > 4 and name.upper()[:5] == word[:5])
+        lists = self.lists.items() if len(word) > 4 else ()
+        named = (letter for letter, name in lists if name.upper()[:5] == word[:5])
         return word if word in self.lists else next(named, "")
 
     def _is_meant(self, text: str) -> bool:
@@ -424,10 +428,11 @@ def _record(model: type[BaseModel], values: list[str]) -> BaseModel:
 
 
 def _without_unread(model: type[BaseModel], record: Mapping[str, object], problem: ValidationError) -> BaseModel:
-    """The record with the 7 of "7/10", and without what a field that may be missing holds in its place."""
+    """The record with the 7 of "7/10", and without what a field that may be missing holds else."""
     wrong = {str(error["loc"][0]) for error in problem.errors(include_url=False)}
     scored = {name: number_of(str(record[name])) for name in wrong & record.keys()}
-    for values in ({**record, **scored}, {name: record[name] for name in record if name not in wrong}):
+    without = {name: record[name] for name in record if name not in wrong}
+    for values in ({**record, **scored}, without):
         try:
             return model(**values)
         except ValidationError:

@@ -44,7 +44,8 @@ class Habits:
     `left_out` holds "temperature", "max_tokens" (it is called max_completion_tokens there) and
     "stream_options". `streams`: True where it answers only so, False where it never does.
     `user_only`: instructions are a part of the user's turn. `most_tokens` is the longest answer
-    that it allows, `context` what it reads and writes together, `most_texts` what it embeds at once.
+    that it allows, `context` what it reads and writes together, `most_texts` what it embeds at
+    once.
     """
 
     structured: str = ""

@@ -1,4 +1,4 @@
-"""Servers of embeddings as they are: batches that are too large, rows without numbers, vectors that are none."""
+"""Servers of embeddings as they are: small batches, rows without numbers, vectors that are none."""
 
 import json
 import threading

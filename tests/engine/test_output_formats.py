@@ -315,7 +315,7 @@ def test_more_broken_records_than_whole_ones_are_doubted() -> None:
         ("E Ada person\nEND", "line 1"),
     ],
 )
-def test_an_answer_without_a_record_is_refused_with_what_is_wrong(answer: str, problem: str) -> None:
+def test_an_answer_without_a_record_is_refused(answer: str, problem: str) -> None:
     with pytest.raises(NotAsAsked, match=problem):
         RECORDS.read(EXTRACT, answer)
 

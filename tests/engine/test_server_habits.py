@@ -1,4 +1,4 @@
-"""What servers say when they refuse: read in whatever form, learnt once, and the next request is sent otherwise."""
+"""What servers say when they refuse: read in any form, learnt once, and sent otherwise."""
 
 import asyncio
 import json

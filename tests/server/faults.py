@@ -101,8 +101,8 @@ class Script:
 
 
 def particular(rule: Rule, body: Mapping[str, object]) -> Mapping[str, object] | None:
-    """What a server says that takes requests only as it wants them, in the bodies of other servers than OpenAI's; None
-    for a request that it takes, and for other kinds."""
+    """What a server says that takes requests only as it wants them, in other bodies than OpenAI's;
+    None for a request that it takes, and for other kinds."""
     turns, most = body.get("messages"), body.get("max_tokens")
     roles = [turn.get("role") for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
     if rule.kind == "no_system" and "system" in roles:
@@ -179,8 +179,8 @@ def spoiled(rule: Rule, content: str) -> Reply:
 
 
 def _loose(content: str) -> str:
-    """What has one reading: JSON as Python writes it, with prose in braces before; records as a list with a line too
-    many."""
+    """What has one reading: JSON as Python writes it, with prose in braces before; records as a
+    list with a line too many."""
     if content.startswith("{"):
         return f"The set {{Ada}} says so.\n{json.loads(content)!r}"
     lines = content.replace("\t", " | ").split("\n")
