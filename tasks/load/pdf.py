@@ -1,6 +1,7 @@
 """PDF files, page by page.
 
-PDFium reads the characters (13 times as fast as pdfminer.six on a manual of 36 pages, and in better order). Lines are
+PDFium reads the characters and tells where each stands. Characters make up lines, with raised ones
+marked, and lines that leave the same space blank make up tables or columns of text. Other lines are
 joined into paragraphs by the distance between them; page numbers and running heads are dropped.
 """
 
@@ -343,14 +344,19 @@ def _keys(line: _Line, page: int, pages: int) -> set[tuple[str, str]]:
     keys = {("same", line.text)}
     figures = [figure for figure in _FIGURES.finditer(line.text) if int(figure.group()) <= max(999, pages)]
     for name, match in zip(("first", "last"), figures[:1] + figures[-1:], strict=False):
-        keys.add((name, f"{line.text[: match.start()]}#{int(match.group()) - page}{line.text[match.end() :]}"))
+        keys.add(
+            (
+                name,
+                f"{line.text[: match.start()]}#{int(match.group()) - page}{line.text[match.end() :]}",
+            )
+        )
     return keys
 
 
 # --- tables and columns --------------------------------------------------------------------------
 
 
-class _Text(NamedTuple):
+class _TextBlock(NamedTuple):
     """Lines of text; `right` is where the column ends, or 0 where the page does not have several."""
 
     lines: Sequence[_Line]
@@ -406,7 +412,7 @@ def _same_columns(table: _Table, other: _Table) -> bool:
     return len(table.gutters) == len(other.gutters) and all(a < d and c < b for (a, b), (c, d) in pairs)
 
 
-def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]]) -> Iterator[_Text | _Table]:
+def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]]) -> Iterator[_TextBlock | _Table]:
     """What a page consists of: lines of text, columns of text, and tables; a table that is open at
     the end of the page before may go on at the top."""
     lines = _with_late_cells(lines)
@@ -419,7 +425,7 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
             at += 1
             continue
         if text:
-            yield _Text(text)
+            yield _TextBlock(text)
             text = []
         if columns := _text_columns(lines[at:end], gutters):
             yield from columns
@@ -427,7 +433,7 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
             yield _table(lines[at:end], gutters)
         at = end
     if text:
-        yield _Text(text)
+        yield _TextBlock(text)
 
 
 def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
@@ -542,7 +548,7 @@ def _in_columns(line: _Line, gutters: Sequence[tuple[float, float]]) -> list[tup
     return [(bisect.bisect_right(middles, cell.left), bisect.bisect_left(middles, cell.right)) for cell in line.cells]
 
 
-def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[_Text]:
+def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[_TextBlock]:
     """The lines column after column, if they are text in columns: long lines of three words and
     more; else nothing."""
     columns: list[list[_Line]] = [[] for _ in range(len(gutters) + 1)]
@@ -562,7 +568,7 @@ def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) 
         filled = statistics.median(line.right - line.left for line in column)
         if words < 3 or filled < 0.7 * width:
             return []
-    return [_Text(column, max(line.right for line in column)) for column in columns]
+    return [_TextBlock(column, max(line.right for line in column)) for column in columns]
 
 
 def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Table:
