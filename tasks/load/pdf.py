@@ -29,7 +29,7 @@ _PAGE_NUMBER = regex(
     r"(?:page|seite|p\.|第)?\s*+[-–—]?\s*+(?:\d{1,4}|[ivxlc]{1,6})\s*+[-–—]?\s*+(?:(?:of|/|von)\s*\d{1,4}|页)?",
     re.IGNORECASE,
 )
-_SOFT_BREAK = regex("[\ufffe\x02\u00ad]\n?")
+_SOFT_BREAK = regex("[\ufffe\x02\u00ad][\n ]?")
 _HYPHEN = regex(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
 _BULLET = regex(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
 _ENDS = regex(r"[.!?:;。！？：；]['\"”’)\]]*$")
@@ -42,7 +42,7 @@ _NO_TITLE = regex(
 _HYPHENS = ("\ufffe", "\x02", "\u00ad")
 # Of an item of a list, or a sign of money: it goes with what follows.
 _MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\)|(?:US|HK|[CA])?[$€£¥])$")
-_STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d[\d.,/]*)$")
+_STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d(?:[\d.,/]*\d)?)(?=\s|$)")
 # Characters whose places are asked for: it takes some 5 µs for each.
 _MOST_PLACED_OF_A_PAGE, _MOST_PLACED = 100_000, 10_000_000
 _MOST_LINES_OF_A_ROW, _MOST_CELLS = 12, 100
@@ -261,7 +261,7 @@ def _is_rtl(text: str) -> bool:
 
 
 def _full_stop_last(text: str) -> str:
-    """A line that is read from the right, the full stop after a figure at its end in its place."""
+    """A line that is read from the right, with what stands after a figure in its place."""
     return _STOP_FIRST.sub(r"\2\1", text)
 
 
@@ -384,7 +384,8 @@ def _page_texts(pages: Sequence[list[_Line]]) -> list[str]:
             if isinstance(block, _Table):
                 goes_on = not parts and last is not None and _same_columns(last, block)
                 names = names if goes_on else ()
-                parts.append("\n".join(_table_text(block, names)))
+                lines = "\n".join(_table_text(block, names))
+                parts.append(clean(_SOFT_BREAK.sub("", lines)))
                 names = names or _names(block)
                 last = block
             else:

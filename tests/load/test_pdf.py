@@ -238,10 +238,10 @@ def test_a_list_and_wide_blanks_are_no_table(tmp_path: Path) -> None:
     assert "|" not in text(tmp_path, wide)
 
 
-def test_a_full_stop_stays_at_the_end_of_a_line_from_the_right(tmp_path: Path) -> None:
-    drawn = ".1931 " + "".join(chr(code) for code in range(0x80, 0x85))
-    said = text(tmp_path, placed((300, 720, drawn), font="F2"))
-    assert said.endswith(" 1931.")
+@pytest.mark.parametrize(("sign", "after"), [(".", ""), (",", "\x80\x81 ")])
+def test_a_sign_after_a_figure_stays_there_from_the_right(sign: str, after: str, tmp_path: Path) -> None:
+    said = text(tmp_path, placed((300, 720, f"{after}{sign}1931 \x82\x83\x84"), font="F2"))
+    assert f" 1931{sign}" in said
 
 
 @pytest.mark.parametrize(
