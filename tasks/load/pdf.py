@@ -245,7 +245,7 @@ def _line(signs: Sequence[_Sign]) -> _Line:
     ends_cell()
     whole = " ".join(cell.text for cell in cells)
     edges = min(sign.left for sign in signs), max(sign.right for sign in signs)
-    return _Line(_full_stop_last(whole) if gap == math.inf else whole, base, *edges, height, tuple(cells))
+    return _Line(_with_signs_after(whole) if gap == math.inf else whole, base, *edges, height, tuple(cells))
 
 
 def _second(pair: tuple[float, int]) -> tuple[int, float]:
@@ -260,7 +260,7 @@ def _is_rtl(text: str) -> bool:
     return unicodedata.bidirectional(text) in ("R", "AL")
 
 
-def _full_stop_last(text: str) -> str:
+def _with_signs_after(text: str) -> str:
     """A line that is read from the right, with what stands after a figure in its place."""
     return _STOP_FIRST.sub(r"\2\1", text)
 
@@ -315,7 +315,8 @@ def _said(function: Callable[..., int], *arguments: object) -> str:
 
 
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
-    """Drops page numbers, and first or last lines that three pages repeat with their number or half as they are."""
+    """Drops page numbers, and first or last lines that three pages repeat with their number or half
+    as they are. The names of columns, which may be repeated so, stay on the first page."""
     edges = Counter(
         key
         for number, page in enumerate(pages)
@@ -328,11 +329,13 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     for number, page in enumerate(pages):
         body = list(page)
         for place in (0, -1):
-            while (
-                body
-                and len(pages) > 1
-                and (_PAGE_NUMBER.fullmatch(body[place].text) or repeated & _keys(body[place], number, len(pages)))
-            ):
+            while body and len(pages) > 1:
+                keys = repeated & _keys(body[place], number, len(pages))
+                names = number == place == 0 and len(body[0].cells) > 1
+                if names and keys == {("same", body[0].text)}:
+                    break
+                if not keys and not _PAGE_NUMBER.fullmatch(body[place].text):
+                    break
                 body.pop(place)
         bodies.append(body)
     return bodies
@@ -576,7 +579,8 @@ def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Tab
     """The rows of a table; a line that stands closer to the one above than rows do goes on with its
     cells."""
     counts = Counter(len(line.cells) for line in run if len(line.cells) > 1)
-    usual = max(cells for cells, lines in counts.items() if 3 * lines >= counts.total())
+    common = [cells for cells, lines in counts.items() if 3 * lines >= counts.total()]
+    usual = max(common, default=max(counts))
     full = [line for line in run if len(line.cells) == usual]
     fine = _gaps(full[0])[1:-1]
     for line in full[1:]:

@@ -183,6 +183,21 @@ def test_a_table_goes_on_over_pages_with_its_names(tmp_path: Path) -> None:
     assert [document.page_of(place) for place in places] == [1, 2, 2, 3]
 
 
+def test_names_that_each_page_repeats_stay_on_the_first(tmp_path: Path) -> None:
+    rows = [[f"Pier {number}", f"Keeper {chr(65 + number)}", f"{number + 20}"] for number in range(8)]
+    pages = [table([HEADER, *rows[at : at + 2]]) for at in range(0, 8, 2)]
+    assert (
+        text(tmp_path, *pages).split()
+        == " ".join(["Pier | Keeper | Fee", *(f"Pier: {a} | Keeper: {b} | Fee: {c}" for a, b, c in rows)]).split()
+    )
+
+
+def test_rows_of_many_widths_are_a_table(tmp_path: Path) -> None:
+    rows = [[f"a{line}{column}" for column in range(line)] for line in (2, 3, 4, 5, 2, 3, 4, 5)]
+    said = text(tmp_path, table(rows))
+    assert [line.split(" | ") for line in said.splitlines()] == rows
+
+
 def test_a_group_over_columns_is_part_of_their_names(tmp_path: Path) -> None:
     over = placed((72, 738, "Pier"), (210, 738, "Boats seen in the summer"))
     page = over + table([["", "Low", "High"], ["North", "3", "9"], ["South", "4", "12"]])
