@@ -46,7 +46,9 @@ _STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d(?:[\d.,/]*\d)?)(?=\s|$)")
 # Characters whose places are asked for: it takes some 5 µs for each.
 _MOST_PLACED_OF_A_PAGE, _MOST_PLACED = 100_000, 10_000_000
 _MOST_LINES_OF_A_ROW, _MOST_CELLS = 12, 100
-_CELL_GAP = 0.6  # of the height of a font: some twice as wide as a blank
+# Cells are farther apart than words: by so much of a line's height and of the width of its signs.
+# A blank of Courier is one sign wide, columns of a table set by TeX are 1.2 of its font apart.
+_CELL_GAP, _CELL_GAP_ADVANCES = 0.6, 1.6
 _PAGELESS = regex(rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b")
 _FILLED_IN = (
     raw.FPDF_FORMFIELD_RADIOBUTTON,
@@ -221,7 +223,7 @@ def _line(signs: Sequence[_Sign]) -> _Line:
     bases = Counter(round(sign.base, 1) for sign in signs if round(sign.height, 1) == height)
     base = bases.most_common(1)[0][0]
     advance = statistics.fmean(sign.right - sign.left for sign in signs)
-    gap = max(_CELL_GAP * height, 3 * _CELL_GAP * advance)
+    gap = max(_CELL_GAP * height, _CELL_GAP_ADVANCES * advance)
     if any(_is_rtl(sign.text) for sign in signs):
         gap = math.inf
     cells: list[_Cell] = []
