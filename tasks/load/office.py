@@ -32,7 +32,10 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "encrypted (a password is needed)"
 _MARKUP = (".xml", ".rels")
 _LARGEST = 1 << 30
-_LARGEST_WORD, _TAGS_OF_WORD = 30_000_000, 600_000  # its reader takes some 40 µs for a tag, 20 bytes for one of text
+_LARGEST_WORD, _TAGS_OF_WORD = (
+    30_000_000,
+    600_000,
+)  # its reader takes some 40 µs for a tag, 20 bytes for one of text
 _DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
 _CELLS = regex(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = regex(r"<!-- Slide number: \d+ -->\n?")
@@ -175,14 +178,14 @@ def _with_plain_marks(
 def _plain_word(part: "etree._Element", looks: "_Looks") -> None:
     """Write raised text as `^2`, drop hidden text, and keep what was moved at its new place, what
     stands in boxes, and how a word is read in brackets after it."""
-    texts = list[_Text]()
+    texts = list[_TextElement]()
     for run in list(part.iter("{*}r")):
         paragraph = next(run.iterancestors("{*}p"), None)
         if looks.of(run, paragraph, "vanish") not in _OFF:
             for element in [one for one in run if _name(one) not in _NO_TEXT]:
                 run.remove(element)
         raised = looks.of(run, paragraph, "vertAlign") == "superscript"
-        texts += [_Text(element, raised, paragraph) for element in run.iterchildren("{*}t")]
+        texts += [_TextElement(element, raised, paragraph) for element in run.iterchildren("{*}t")]
     _mark_raised(texts)
     for mark in list(part.iter("{*}vertAlign")):
         mark.getparent().remove(mark)
@@ -200,15 +203,15 @@ def _plain_word(part: "etree._Element", looks: "_Looks") -> None:
 
 def _plain_slide(part: "etree._Element", looks: "_Looks") -> None:
     """Write raised text as `^2`."""
-    texts = list[_Text]()
+    texts = list[_TextElement]()
     for run in part.iter("{*}r"):
         baseline = next((look.get("baseline") or "" for look in run.iterchildren("{*}rPr")), "")
         raised = baseline.isdecimal() and int(baseline) > 0
-        texts += [_Text(element, raised, run.getparent()) for element in run.iterchildren("{*}t")]
+        texts += [_TextElement(element, raised, run.getparent()) for element in run.iterchildren("{*}t")]
     _mark_raised(texts)
 
 
-class _Text(NamedTuple):
+class _TextElement(NamedTuple):
     """An element that holds text, whether it is raised above the line, and its paragraph."""
 
     element: "etree._Element"
@@ -216,7 +219,7 @@ class _Text(NamedTuple):
     paragraph: "etree._Element | None"
 
 
-def _mark_raised(texts: Sequence[_Text]) -> None:
+def _mark_raised(texts: Sequence[_TextElement]) -> None:
     """Write raised text as `10` and a raised `6` are read: `10^6`."""
     before = ""
     for (_, raised), group in groupby(texts, key=lambda text: (id(text.paragraph), text.raised)):

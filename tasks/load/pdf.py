@@ -1,6 +1,7 @@
 """PDF files, page by page.
 
-PDFium reads the characters (13 times as fast as pdfminer.six on a manual of 36 pages, and in better order). Lines are
+PDFium reads the characters and tells where each stands. Characters make up lines, with raised ones
+marked, and lines that leave the same space blank make up tables or columns of text. Other lines are
 joined into paragraphs by the distance between them; page numbers and running heads are dropped.
 """
 
@@ -28,7 +29,7 @@ _PAGE_NUMBER = regex(
     r"(?:page|seite|p\.|第)?\s*+[-–—]?\s*+(?:\d{1,4}|[ivxlc]{1,6})\s*+[-–—]?\s*+(?:(?:of|/|von)\s*\d{1,4}|页)?",
     re.IGNORECASE,
 )
-_SOFT_BREAK = regex("[\ufffe\x02\u00ad]\n?")
+_SOFT_BREAK = regex("[\ufffe\x02\u00ad][\n ]?")
 _HYPHEN = regex(r"(?<=[^\W\d_]{2})-\n(?=[a-zà-ÿ]{2})")
 _BULLET = regex(r"[•▪◦‣●\-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s")
 _ENDS = regex(r"[.!?:;。！？：；]['\"”’)\]]*$")
@@ -41,11 +42,13 @@ _NO_TITLE = regex(
 _HYPHENS = ("\ufffe", "\x02", "\u00ad")
 # Of an item of a list, or a sign of money: it goes with what follows.
 _MARKER = regex(r"(?:[•▪◦‣●\-–*]|\(?\d{1,3}[.)]|\(?[a-z]\)|(?:US|HK|[CA])?[$€£¥])$")
-_STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d[\d.,/]*)$")
+_STOP_FIRST = regex(r"(?<=\s)([.:!?؟،,;])(\d(?:[\d.,/]*\d)?)(?=\s|$)")
 # Characters whose places are asked for: it takes some 5 µs for each.
 _MOST_PLACED_OF_A_PAGE, _MOST_PLACED = 100_000, 10_000_000
 _MOST_LINES_OF_A_ROW, _MOST_CELLS = 12, 100
-_CELL_GAP = 0.6  # of the height of a font: some twice as wide as a blank
+# Cells are farther apart than words: by so much of a line's height and of the width of its signs.
+# A blank of Courier is one sign wide, columns of a table set by TeX are 1.2 of its font apart.
+_CELL_GAP, _CELL_GAP_ADVANCES = 0.6, 1.6
 _PAGELESS = regex(rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b")
 _FILLED_IN = (
     raw.FPDF_FORMFIELD_RADIOBUTTON,
@@ -220,7 +223,7 @@ def _line(signs: Sequence[_Sign]) -> _Line:
     bases = Counter(round(sign.base, 1) for sign in signs if round(sign.height, 1) == height)
     base = bases.most_common(1)[0][0]
     advance = statistics.fmean(sign.right - sign.left for sign in signs)
-    gap = max(_CELL_GAP * height, 3 * _CELL_GAP * advance)
+    gap = max(_CELL_GAP * height, _CELL_GAP_ADVANCES * advance)
     if any(_is_rtl(sign.text) for sign in signs):
         gap = math.inf
     cells: list[_Cell] = []
@@ -244,7 +247,7 @@ def _line(signs: Sequence[_Sign]) -> _Line:
     ends_cell()
     whole = " ".join(cell.text for cell in cells)
     edges = min(sign.left for sign in signs), max(sign.right for sign in signs)
-    return _Line(_full_stop_last(whole) if gap == math.inf else whole, base, *edges, height, tuple(cells))
+    return _Line(_with_signs_after(whole) if gap == math.inf else whole, base, *edges, height, tuple(cells))
 
 
 def _second(pair: tuple[float, int]) -> tuple[int, float]:
@@ -259,8 +262,8 @@ def _is_rtl(text: str) -> bool:
     return unicodedata.bidirectional(text) in ("R", "AL")
 
 
-def _full_stop_last(text: str) -> str:
-    """A line that is read from the right, the full stop after a figure at its end in its place."""
+def _with_signs_after(text: str) -> str:
+    """A line that is read from the right, with what stands after a figure in its place."""
     return _STOP_FIRST.sub(r"\2\1", text)
 
 
@@ -314,7 +317,8 @@ def _said(function: Callable[..., int], *arguments: object) -> str:
 
 
 def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
-    """Drops page numbers, and first or last lines that three pages repeat with their number or half as they are."""
+    """Drops page numbers, and first or last lines that three pages repeat with their number or half
+    as they are. The names of columns, which may be repeated so, stay on the first page."""
     edges = Counter(
         key
         for number, page in enumerate(pages)
@@ -327,11 +331,13 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     for number, page in enumerate(pages):
         body = list(page)
         for place in (0, -1):
-            while (
-                body
-                and len(pages) > 1
-                and (_PAGE_NUMBER.fullmatch(body[place].text) or repeated & _keys(body[place], number, len(pages)))
-            ):
+            while body and len(pages) > 1:
+                keys = repeated & _keys(body[place], number, len(pages))
+                names = number == place == 0 and len(body[0].cells) > 1
+                if names and keys == {("same", body[0].text)}:
+                    break
+                if not keys and not _PAGE_NUMBER.fullmatch(body[place].text):
+                    break
                 body.pop(place)
         bodies.append(body)
     return bodies
@@ -343,14 +349,19 @@ def _keys(line: _Line, page: int, pages: int) -> set[tuple[str, str]]:
     keys = {("same", line.text)}
     figures = [figure for figure in _FIGURES.finditer(line.text) if int(figure.group()) <= max(999, pages)]
     for name, match in zip(("first", "last"), figures[:1] + figures[-1:], strict=False):
-        keys.add((name, f"{line.text[: match.start()]}#{int(match.group()) - page}{line.text[match.end() :]}"))
+        keys.add(
+            (
+                name,
+                f"{line.text[: match.start()]}#{int(match.group()) - page}{line.text[match.end() :]}",
+            )
+        )
     return keys
 
 
 # --- tables and columns --------------------------------------------------------------------------
 
 
-class _Text(NamedTuple):
+class _TextBlock(NamedTuple):
     """Lines of text; `right` is where the column ends, or 0 where the page does not have several."""
 
     lines: Sequence[_Line]
@@ -378,7 +389,8 @@ def _page_texts(pages: Sequence[list[_Line]]) -> list[str]:
             if isinstance(block, _Table):
                 goes_on = not parts and last is not None and _same_columns(last, block)
                 names = names if goes_on else ()
-                parts.append("\n".join(_table_text(block, names)))
+                lines = "\n".join(_table_text(block, names))
+                parts.append(clean(_SOFT_BREAK.sub("", lines)))
                 names = names or _names(block)
                 last = block
             else:
@@ -406,7 +418,7 @@ def _same_columns(table: _Table, other: _Table) -> bool:
     return len(table.gutters) == len(other.gutters) and all(a < d and c < b for (a, b), (c, d) in pairs)
 
 
-def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]]) -> Iterator[_Text | _Table]:
+def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]]) -> Iterator[_TextBlock | _Table]:
     """What a page consists of: lines of text, columns of text, and tables; a table that is open at
     the end of the page before may go on at the top."""
     lines = _with_late_cells(lines)
@@ -419,7 +431,7 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
             at += 1
             continue
         if text:
-            yield _Text(text)
+            yield _TextBlock(text)
             text = []
         if columns := _text_columns(lines[at:end], gutters):
             yield from columns
@@ -427,7 +439,7 @@ def _blocks(lines: Sequence[_Line], open_gutters: Sequence[tuple[float, float]])
             yield _table(lines[at:end], gutters)
         at = end
     if text:
-        yield _Text(text)
+        yield _TextBlock(text)
 
 
 def _with_late_cells(lines: Sequence[_Line]) -> list[_Line]:
@@ -542,7 +554,7 @@ def _in_columns(line: _Line, gutters: Sequence[tuple[float, float]]) -> list[tup
     return [(bisect.bisect_right(middles, cell.left), bisect.bisect_left(middles, cell.right)) for cell in line.cells]
 
 
-def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[_Text]:
+def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> list[_TextBlock]:
     """The lines column after column, if they are text in columns: long lines of three words and
     more; else nothing."""
     columns: list[list[_Line]] = [[] for _ in range(len(gutters) + 1)]
@@ -562,14 +574,15 @@ def _text_columns(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) 
         filled = statistics.median(line.right - line.left for line in column)
         if words < 3 or filled < 0.7 * width:
             return []
-    return [_Text(column, max(line.right for line in column)) for column in columns]
+    return [_TextBlock(column, max(line.right for line in column)) for column in columns]
 
 
 def _table(run: Sequence[_Line], gutters: Sequence[tuple[float, float]]) -> _Table:
     """The rows of a table; a line that stands closer to the one above than rows do goes on with its
     cells."""
     counts = Counter(len(line.cells) for line in run if len(line.cells) > 1)
-    usual = max(cells for cells, lines in counts.items() if 3 * lines >= counts.total())
+    common = [cells for cells, lines in counts.items() if 3 * lines >= counts.total()]
+    usual = max(common, default=max(counts))
     full = [line for line in run if len(line.cells) == usual]
     fine = _gaps(full[0])[1:-1]
     for line in full[1:]:

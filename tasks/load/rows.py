@@ -520,6 +520,8 @@ def _header(rows: Table, at: int, again: bool, merged: Merged) -> _Header | None
     a gap.
     """
     over: list[str] = []
+    if not again and _are_pairs(rows, at):
+        return None
     found = [_Header(list(rows[at]), 1)]
     for line in range(at, at + _MOST_HEADER_LINES - 1):
         groups = _groups(rows, line, merged)
@@ -536,6 +538,15 @@ def _header(rows: Table, at: int, again: bool, merged: Merged) -> _Header | None
         if several and any(below) and not doubtful and is_header(header.names, below):
             return header._replace(names=_numbered(header.names))
     return None
+
+
+def _are_pairs(rows: Table, at: int) -> bool:
+    """Whether rows up to an empty one are names with what they stand for, as above a table, and no
+    table of two columns: a wider one follows, and not all of them have figures."""
+    end = next((place for place in range(at, len(rows)) if not any(rows[place])), len(rows))
+    narrow = all(_width(row) <= 2 for row in rows[at:end])
+    wider = any(_width(row) > 2 for row in rows[end : end + 2])
+    return narrow and wider and not all(map(has_figure, rows[at + 1 : end]))
 
 
 def _groups(rows: Table, at: int, merged: Merged) -> list[str]:

@@ -109,7 +109,11 @@ def test_pdf_pages_paragraphs_hyphens_and_running_heads(tmp_path: Path) -> None:
         == "On page two the long-distance ferry leaves for the transportation centre at noon."
     )
     assert "Harbour Guide" not in document.text
-    assert [document.page_of(document.text.index(word)) for word in ("one", "three", "four")] == [1, 3, 4]
+    assert [document.page_of(document.text.index(word)) for word in ("one", "three", "four")] == [
+        1,
+        3,
+        4,
+    ]
 
 
 def test_years_at_the_top_of_pages_are_no_page_numbers(tmp_path: Path) -> None:
@@ -136,7 +140,10 @@ SAID = [f"Pier: {pier} | Keeper: {keeper} | Fee: {fee}" for pier, keeper, fee in
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        ("(It holds 10) Tj 5 Ts /F1 7 Tf (6) Tj 0 Ts /F1 12 Tf ( litres.) Tj", "It holds 10^6 litres."),
+        (
+            "(It holds 10) Tj 5 Ts /F1 7 Tf (6) Tj 0 Ts /F1 12 Tf ( litres.) Tj",
+            "It holds 10^6 litres.",
+        ),
         ("(3 x 10) Tj 5 Ts /F1 7 Tf (-12) Tj 0 Ts /F1 12 Tf ( m) Tj", "3 x 10^-12 m"),
         ("(Sold in 1931) Tj 5 Ts /F1 7 Tf (2) Tj 0 Ts /F1 12 Tf (.) Tj", "Sold in 1931^2."),
         ("5 Ts /F1 7 Tf (2) Tj 0 Ts /F1 12 Tf ( The buyer was Korb.) Tj", "^2 The buyer was Korb."),
@@ -176,6 +183,21 @@ def test_a_table_goes_on_over_pages_with_its_names(tmp_path: Path) -> None:
     assert [document.page_of(place) for place in places] == [1, 2, 2, 3]
 
 
+def test_names_that_each_page_repeats_stay_on_the_first(tmp_path: Path) -> None:
+    rows = [[f"Pier {number}", f"Keeper {chr(65 + number)}", f"{number + 20}"] for number in range(8)]
+    pages = [table([HEADER, *rows[at : at + 2]]) for at in range(0, 8, 2)]
+    assert (
+        text(tmp_path, *pages).split()
+        == " ".join(["Pier | Keeper | Fee", *(f"Pier: {a} | Keeper: {b} | Fee: {c}" for a, b, c in rows)]).split()
+    )
+
+
+def test_rows_of_many_widths_are_a_table(tmp_path: Path) -> None:
+    rows = [[f"a{line}{column}" for column in range(line)] for line in (2, 3, 4, 5, 2, 3, 4, 5)]
+    said = text(tmp_path, table(rows))
+    assert [line.split(" | ") for line in said.splitlines()] == rows
+
+
 def test_a_group_over_columns_is_part_of_their_names(tmp_path: Path) -> None:
     over = placed((72, 738, "Pier"), (210, 738, "Boats seen in the summer"))
     page = over + table([["", "Low", "High"], ["North", "3", "9"], ["South", "4", "12"]])
@@ -195,7 +217,12 @@ def test_a_wrapped_cell_is_one_cell(tmp_path: Path) -> None:
 
 
 def test_columns_drawn_line_by_line_are_read_one_by_one(tmp_path: Path) -> None:
-    left = ["The northern weir was", "designed by Ada Korb in", "1902. It was rebuilt in", "1950 by the millers."]
+    left = [
+        "The northern weir was",
+        "designed by Ada Korb in",
+        "1902. It was rebuilt in",
+        "1950 by the millers.",
+    ]
     right = [
         "The southern weir was",
         "built by Bert Reyd in the",
@@ -217,18 +244,24 @@ def test_a_list_and_wide_blanks_are_no_table(tmp_path: Path) -> None:
     assert text(tmp_path, placed(*items)).splitlines() == [
         f"{n}. Close the gate number {n} of the lock." for n in range(1, 5)
     ]
-    wide = placed((72, 700, "The gate"), (160, 700, "of the lock"), (72, 684, "was closed at"), (190, 684, "noon."))
+    wide = placed(
+        (72, 700, "The gate"),
+        (160, 700, "of the lock"),
+        (72, 684, "was closed at"),
+        (190, 684, "noon."),
+    )
     assert "|" not in text(tmp_path, wide)
 
 
-def test_a_full_stop_stays_at_the_end_of_a_line_from_the_right(tmp_path: Path) -> None:
-    drawn = ".1931 " + "".join(chr(code) for code in range(0x80, 0x85))
-    said = text(tmp_path, placed((300, 720, drawn), font="F2"))
-    assert said.endswith(" 1931.")
+@pytest.mark.parametrize(("sign", "after"), [(".", ""), (",", "\x80\x81 ")])
+def test_a_sign_after_a_figure_stays_there_from_the_right(sign: str, after: str, tmp_path: Path) -> None:
+    said = text(tmp_path, placed((300, 720, f"{after}{sign}1931 \x82\x83\x84"), font="F2"))
+    assert f" 1931{sign}" in said
 
 
 @pytest.mark.parametrize(
-    "title", ["(anonymous)", "untitled", "Untitled Document 2", "Microsoft Excel - a.xls", "Document1"]
+    "title",
+    ["(anonymous)", "untitled", "Untitled Document 2", "Microsoft Excel - a.xls", "Document1"],
 )
 def test_a_generators_title_is_none(title: str, tmp_path: Path) -> None:
     escaped = title.replace("(", "\\(").replace(")", "\\)")

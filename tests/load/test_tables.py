@@ -1,8 +1,12 @@
 """Delimited tables: which sign divides their cells, and where their header stands."""
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tasks.load.rows import read_table, table_lines
 from tasks.load.sources import read_sources
@@ -90,3 +94,11 @@ def test_a_tsv_without_a_tab_is_cut_by_what_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("Pier;Fee\nNorth;3\nSouth;4\n", encoding="utf-8")
     (part,) = read_sources([tmp_path]).parts
     assert part.text.splitlines()[1] == "Pier: North | Fee: 3"
+
+
+@given(st.lists(st.sampled_from(["a", "12", "1,5", ", ", ";", ",", "\t", "|", '"', "\n", "# ", "x y"]), max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_no_word_of_a_table_is_lost(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    lost = Counter(re.findall(r"\w", text)) - Counter(re.findall(r"\w", "\n".join(lines(text))))
+    assert not lost

@@ -65,7 +65,8 @@ def test_a_paragraph_is_read_as_it_looks(runs: str, text: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "around", ["{}", "<mc:AlternateContent xmlns:mc='{m}'><mc:Choice>{}</mc:Choice></mc:AlternateContent>"]
+    "around",
+    ["{}", "<mc:AlternateContent xmlns:mc='{m}'><mc:Choice>{}</mc:Choice></mc:AlternateContent>"],
 )
 def test_a_box_that_is_drawn_once_is_read(around: str, tmp_path: Path) -> None:
     words = run("In a box.")
@@ -80,7 +81,13 @@ def test_raised_digits_of_a_slide_stay_raised(tmp_path: Path) -> None:
     slide = slides.slides.add_slide(slides.slide_layouts[1])
     slide.shapes.title.text = "Ponds"
     paragraph = slide.placeholders[1].text_frame.paragraphs[0]
-    for text, baseline in (("10", None), ("6", "30000"), (" litres of H", None), ("2", "-25000"), ("O", None)):
+    for text, baseline in (
+        ("10", None),
+        ("6", "30000"),
+        (" litres of H", None),
+        ("2", "-25000"),
+        ("O", None),
+    ):
         added = paragraph.add_run()
         added.text = text
         if baseline:

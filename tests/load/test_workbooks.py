@@ -52,7 +52,12 @@ def bytes_of(book: openpyxl.Workbook) -> bytes:
 
 
 def test_a_merged_value_stands_in_each_of_its_rows(tmp_path: Path) -> None:
-    rows: list[list[object]] = [["Coast", "Pier", "Fee"], ["North", "Ambel", 3], ["", "Orla", 4], ["", "Vell", 5]]
+    rows: list[list[object]] = [
+        ["Coast", "Pier", "Fee"],
+        ["North", "Ambel", 3],
+        ["", "Orla", 4],
+        ["", "Vell", 5],
+    ]
     read = lines(workbook([*rows, ["South", "Tarn", 6]], "A2:A4"), tmp_path)
     assert read[2:] == [
         "Coast: North | Pier: Orla | Fee: 4",
@@ -94,6 +99,16 @@ def test_groups_of_columns_are_part_of_their_names(
     assert read[-2] == header
     named = zip(header.split(" | "), ("Orla", 1, 2, 3, 4), strict=True)
     assert read[-1] == " | ".join(f"{name}: {cell}" for name, cell in named)
+
+
+def test_names_above_a_table_are_no_header_of_it(tmp_path: Path) -> None:
+    rows: list[list[object]] = [["Area", "Sound"], ["By", "Office"], [], ["Day", "Low", "High"]]
+    assert lines(workbook([*rows, ["3 May", 3, 9]]), tmp_path) == [
+        "Area | Sound",
+        "By | Office",
+        "Day | Low | High",
+        "Day: 3 May | Low: 3 | High: 9",
+    ]
 
 
 def test_a_region_of_the_whole_sheet_is_bounded(tmp_path: Path) -> None:
