@@ -520,9 +520,13 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
         raise SettingsFileError(path, error) from error
 
 
+def settings_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the file of settings is, if there is one."""
+    return Path((os.environ if environ is None else environ).get(f"{PREFIX}CONFIG") or DEFAULT_CONFIG)
+
+
 def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
-    named = environ.get(f"{PREFIX}CONFIG")
-    path = Path(named or DEFAULT_CONFIG)
+    named, path = environ.get(f"{PREFIX}CONFIG"), settings_file(environ)
     if not os.path.exists(path):  # noqa: PTH110 -- Path's raises for a name that is too long
         if named:
             raise SettingsError(f"{PREFIX}CONFIG", named, "the path of a file that exists")
