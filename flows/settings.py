@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +40,7 @@ from prompts.tailoring import (
     Unfit,
     from_toml,
 )
-from storage.errors import SettingsError, SettingsFileError, UnknownSetting
+from storage.errors import SettingsError, SettingsFileError, UnknownSetting, did_you_mean
 from storage.files import text_of_file
 
 PREFIX = "TRELLIS_"
@@ -600,4 +601,5 @@ def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = S
     if "roles" in name:
         return SettingsError(name, shown, f"one of the roles: {', '.join(ROLES)}")
     expected = first["msg"].removeprefix("Input should be ").partition(", unable")[0]
-    return SettingsError(place + name, shown, expected)
+    choices = re.findall(r"'([^']+)'", expected) if first["type"] == "literal_error" else ()
+    return SettingsError(place + name, shown, expected, did_you_mean(str(value), choices))
