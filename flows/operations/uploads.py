@@ -1,4 +1,5 @@
-"""What was forgotten leaves the uploads of a workspace: a file goes, and of a file of rows the rows.
+"""What was forgotten leaves the uploads of a workspace: a file goes, and of a file of rows the
+rows.
 
 A row keeps its line, so that rows without an id are called as before.
 """
@@ -26,7 +27,8 @@ _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".graphml")
 
 
 def forget_uploads(names: Iterable[str], gone: Gone, workspace: Path) -> tuple[str, ...]:
-    """Remove the uploaded files of these names, and from all others what is `gone`; the files that were changed.
+    """Remove the uploaded files of these names, and from all others what is `gone`; the files that
+    were changed.
 
     What cannot be read is removed by its name alone. A file of rows goes where no row is left.
     """
@@ -67,7 +69,9 @@ def _parts(file: SourceFile) -> tuple[Part, ...]:
 
 
 def _holds_others(file: SourceFile, gone: Gone) -> bool:
-    """Whether a file that is named as a document holds others too: then it is one of rows, and only they go."""
+    """Whether a file that is named as a document holds others too: then it is one of rows, and only
+    they go.
+    """
     parts = _parts(file)
     return any(map(gone, parts)) and not all(map(gone, parts))
 

@@ -203,7 +203,9 @@ Reread = tuple[Callable[[], Sequence[str]], Callable[[], object]]
 
 
 class Keys:
-    """Who may use the service, by the hash of the key. The rows are read anew as soon as their file changes."""
+    """Who may use the service, by the hash of the key. The rows are read anew as soon as their file
+    changes.
+    """
 
     def __init__(self, rows: Sequence[str], reread: Reread | None) -> None:
         self._callers = _callers_of(rows)
@@ -211,8 +213,9 @@ class Keys:
         self._state = reread[1]() if reread else None
 
     def callers(self) -> Mapping[str, Caller]:
-        """Those of now. Where the rows cannot be read, or all are gone, the earlier ones hold: nobody is let in by a
-        mistake in a file."""
+        """Those of now. Where the rows cannot be read, or all are gone, the earlier ones hold:
+        nobody is let in by a mistake in a file.
+        """
         if self._reread is None or (state := self._reread[1]()) == self._state:
             return self._callers
         self._state = state
@@ -264,8 +267,9 @@ def needs(role: Role) -> Callable[[Request], Caller]:
 
 @dataclass
 class RequestLimits:
-    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come, and bytes
-    a second, which it may fall short of for as long."""
+    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it
+    must come, and bytes a second, which it may fall short of for as long.
+    """
 
     upload_bytes: int
     json_bytes: int = MOST_JSON

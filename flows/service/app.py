@@ -78,10 +78,10 @@ def create_app(
 ) -> FastAPI:  # fmt: skip
     """The application of a service under these settings; nothing is opened before it starts.
 
-    `prefect` is the address of the API of Prefect's server, whose deployment `index-now` does the index runs (None:
-    processes of this machine do), `sources` what runs of the default workspace read beside its uploads, `reread` how
-    the keys are read anew (None: those of `settings` hold). Raises UsageError for money limited where a price is
-    unknown.
+    `prefect` is the address of the API of Prefect's server, whose deployment `index-now` does the
+    index runs (None: processes of this machine do), `sources` what runs of the default workspace
+    read beside its uploads, `reread` how the keys are read anew (None: those of `settings` hold).
+    Raises UsageError for money limited where a price is unknown.
     """
     workspaces, metrics = Workspaces(settings), Metrics()
     if settings.service.usd_a_day is not None:

@@ -1,4 +1,6 @@
-"""What was forgotten is nowhere in the uploads, whatever it was; and what a kill has cut is removed."""
+"""What was forgotten is nowhere in the uploads, whatever it was; and what a kill has cut is
+removed.
+"""
 
 import asyncio
 import gzip
