@@ -150,5 +150,9 @@ def _of_a_graph(data: bytes, rows: _Rows) -> bytes:
 
 
 _REWRITERS: dict[str, Callable[[bytes, _Rows], bytes]] = {
-    ".jsonl": _of_lines, ".json": _of_a_list, ".csv": _of_a_table, ".tsv": _of_a_table, ".graphml": _of_a_graph
-}  # fmt: skip
+    ".jsonl": _of_lines,
+    ".json": _of_a_list,
+    ".csv": _of_a_table,
+    ".tsv": _of_a_table,
+    ".graphml": _of_a_graph,
+}

@@ -286,9 +286,13 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, settings: ServiceSettings, limits: RequestLimits, metrics: Metrics,
+        self,
+        app: ASGIApp,
+        settings: ServiceSettings,
+        limits: RequestLimits,
+        metrics: Metrics,
         reread: "Reread | None" = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._app = app
         self._settings = settings
         self._limits = limits

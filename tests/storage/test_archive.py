@@ -227,9 +227,15 @@ def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Pa
 def test_uploads_and_compiled_steps_travel_and_the_rest_is_named(root: Path, tmp_path: Path) -> None:
     workspace = copy_of(root, tmp_path / "from")
     for name, text in {
-        "uploads/a/b.txt": "uploaded", "uploads/.part-0": "half", "uploads/by/.hand": "x", "programs/answer.json": "{}",
-        "programs/notes.txt": "x", "trained/router/model": "x", "LOCK": "{}", "limits.sqlite": "x",
-    }.items():  # fmt: skip
+        "uploads/a/b.txt": "uploaded",
+        "uploads/.part-0": "half",
+        "uploads/by/.hand": "x",
+        "programs/answer.json": "{}",
+        "programs/notes.txt": "x",
+        "trained/router/model": "x",
+        "LOCK": "{}",
+        "limits.sqlite": "x",
+    }.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(text)
     written = write_archive(workspace, tmp_path / "kept.tar")
