@@ -28,7 +28,7 @@ from uuid import uuid4
 from storage.database import Database
 from storage.errors import ArchiveError, Damaged, NoGeneration, StorageError, UsageError
 from storage.evaluations import EvaluationStore
-from storage.faults import fault_of, faults_told
+from storage.faults import fault_of, faults_told, writable
 from storage.files import open_file
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
@@ -257,6 +257,10 @@ def _copy_database(source: Path, copy: Path) -> str:
         with ExitStack() as stack:
             with faults_told(source):
                 address = f"{source.absolute().as_uri()}?mode=ro"
+                # Who may only read cannot keep SQLite's lists of readers beside the file. Where no
+                # journal lies there nobody writes; what is copied is read whole all the same.
+                if not writable(source) and not Path(f"{source}-wal").exists():
+                    address += "&immutable=1"
                 source_database = stack.enter_context(closing(sqlite3.connect(address, uri=True)))
                 source_database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             with faults_told(copy), closing(sqlite3.connect(copy)) as copied_database:
