@@ -202,7 +202,7 @@ def _hashed(key: str) -> str:
 Reread = tuple[Callable[[], Sequence[str]], Callable[[], object]]
 
 
-class Keys:
+class KeyList:
     """Who may use the service, by the hash of the key. The rows are read anew as soon as their file
     changes.
     """
@@ -297,7 +297,7 @@ class Guard:
         self._settings = settings
         self._limits = limits
         self._metrics = metrics
-        self._keys = Keys(settings.keys, reread)
+        self._keys = KeyList(settings.keys, reread)
         self._recent: dict[str, deque[float]] = defaultdict(deque)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
