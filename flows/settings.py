@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +40,7 @@ from prompts.tailoring import (
     Unfit,
     from_toml,
 )
-from storage.errors import SettingsError, SettingsFileError, UnknownSetting
+from storage.errors import SettingsError, SettingsFileError, UnknownSetting, did_you_mean
 from storage.files import text_of_file
 
 PREFIX = "TRELLIS_"
@@ -520,9 +521,13 @@ def _from_workspace(values: Mapping[str, Any]) -> dict[str, Any]:
         raise SettingsFileError(path, error) from error
 
 
+def settings_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the file of settings is, if there is one."""
+    return Path((os.environ if environ is None else environ).get(f"{PREFIX}CONFIG") or DEFAULT_CONFIG)
+
+
 def _from_file(environ: Mapping[str, str]) -> dict[str, Any]:
-    named = environ.get(f"{PREFIX}CONFIG")
-    path = Path(named or DEFAULT_CONFIG)
+    named, path = environ.get(f"{PREFIX}CONFIG"), settings_file(environ)
     if not os.path.exists(path):  # noqa: PTH110 -- Path's raises for a name that is too long
         if named:
             raise SettingsError(f"{PREFIX}CONFIG", named, "the path of a file that exists")
@@ -596,4 +601,5 @@ def _explain(error: ValidationError, place: str = "", model: type[BaseModel] = S
     if "roles" in name:
         return SettingsError(name, shown, f"one of the roles: {', '.join(ROLES)}")
     expected = first["msg"].removeprefix("Input should be ").partition(", unable")[0]
-    return SettingsError(place + name, shown, expected)
+    choices = re.findall(r"'([^']+)'", expected) if first["type"] == "literal_error" else ()
+    return SettingsError(place + name, shown, expected, did_you_mean(str(value), choices))

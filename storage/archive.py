@@ -1,9 +1,10 @@
 """Writes a whole workspace into one file, and makes a workspace of a file that came from elsewhere.
 
-An archive is a tar file of the kept generations and of what outlives them, as they were at one moment: nobody need stop
-working. Uploads and compiled steps travel too. It holds no vector index (that is built anew from the databases) and
-nothing of settings, keys or locks; what else lies in the folder stays behind and is named. Of an archive nothing is
-believed: only files of these names are taken, and only whole databases with our tables alone.
+An archive is a tar file of the kept generations and of what outlives them, as they were at one
+moment: nobody need stop working. Uploads and compiled steps travel too. It holds no vector index
+(that is built anew from the databases) and nothing of settings, keys or locks; what else lies in
+the folder stays behind and is named. Of an archive nothing is believed: only files of these names
+are taken, and only whole databases with our tables alone.
 """
 
 import gzip
@@ -27,7 +28,7 @@ from uuid import uuid4
 from storage.database import Database
 from storage.errors import ArchiveError, Damaged, NoGeneration, StorageError, UsageError
 from storage.evaluations import EvaluationStore
-from storage.faults import fault_of, faults_told
+from storage.faults import fault_of, faults_told, writable
 from storage.files import open_file
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
@@ -61,9 +62,11 @@ logger = logging.getLogger(__name__)
 
 
 class ArchiveReport(Record):
-    """What an archive holds; `created` is a UTC time in ISO form, `size_bytes` the archive's own size.
+    """What an archive holds; `created` is a UTC time in ISO form, `size_bytes` the archive's own
+    size.
 
-    `uploads` and `programs` are how many files of these there are, `left_out` what stayed behind in the folder.
+    `uploads` and `programs` are how many files of these there are, `left_out` what stayed behind in
+    the folder.
     """
 
     file: str
@@ -138,7 +141,9 @@ def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
 
 
 def _uploads(root: Path) -> dict[str, Path]:
-    """The uploaded files by their names in an archive; not those that were put there by hand under other names."""
+    """The uploaded files by their names in an archive; not those that were put there by hand under
+    other names.
+    """
     files = {path.relative_to(root).as_posix(): path for path in uploaded_files(root)}
     return {name: path for name, path in files.items() if _is_ours(name, root)}
 
@@ -252,6 +257,10 @@ def _copy_database(source: Path, copy: Path) -> str:
         with ExitStack() as stack:
             with faults_told(source):
                 address = f"{source.absolute().as_uri()}?mode=ro"
+                # Who may only read cannot keep SQLite's lists of readers beside the file. Where no
+                # journal lies there nobody writes; what is copied is read whole all the same.
+                if not writable(source) and not Path(f"{source}-wal").exists():
+                    address += "&immutable=1"
                 source_database = stack.enter_context(closing(sqlite3.connect(address, uri=True)))
                 source_database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             with faults_told(copy), closing(sqlite3.connect(copy)) as copied_database:

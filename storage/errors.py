@@ -64,7 +64,9 @@ def _rebuild(kind: type[TrellisError], message: str, remedy: str) -> TrellisErro
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """A question that offers the name nearest to a word, with a blank behind it; nothing where none is like it."""
+    """A question that offers the name nearest to a word, with a blank behind it; nothing where none
+    is like it.
+    """
     folded = {name.casefold(): name for name in names}
     near = get_close_matches(word.casefold(), folded, n=1)
     return f"Did you mean {folded[near[0]]!r}? " if near else ""

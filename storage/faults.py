@@ -126,7 +126,9 @@ def _of_sqlite(code: int, words: str, place: str | Path, damaged: str) -> Storag
 
 
 def _by_the_disk(path: Path, words: str) -> StorageError:
-    """SQLite does not say why it could not open or write a file: its path, the disk and the process's limits do."""
+    """SQLite does not say why it could not open or write a file: its path, the disk and the
+    process's limits do.
+    """
     if (length := len(os.fsencode(path.absolute()))) > _LONGEST_PATH:
         problem = f"its path has {length} bytes, and SQLite opens none of more than {_LONGEST_PATH}"
         return StorageError(path, problem, "Name a folder with a shorter path (--workspace). Nothing is damaged.")

@@ -1,7 +1,9 @@
-"""Uploaded files: they lie in a folder of the workspace, which index runs of the service read as a source.
+"""Uploaded files: they lie in a folder of the workspace, which index runs of the service read as a
+source.
 
-A file comes in beside its place, as a hidden part, and is then renamed. Whoever writes a part holds a lock on it, which
-the system frees when the process ends, however it ends: what is not locked was left behind by a dead one.
+A file comes in beside its place, as a hidden part, and is then renamed. Whoever writes a part holds
+a lock on it, which the system frees when the process ends, however it ends: what is not locked was
+left behind by a dead one.
 """
 
 import errno
@@ -31,7 +33,8 @@ def upload_folder(workspace: Path) -> Path:
 
 
 def upload_path(workspace: Path, name: str) -> Path:
-    """The file of an upload, inside of the workspace's folder for them, one for each way to spell its name in Unicode.
+    """The file of an upload, inside of the workspace's folder for them, one for each way to spell
+    its name in Unicode.
 
     Raises UsageError for a name that no file there may have.
     """

@@ -172,11 +172,12 @@ class Workspace:
         raise StorageError(self.root, "its current generation cannot be held for reading")
 
     def recover(self, from_nothing: bool = False) -> None:
-        """Before a run that writes reads the current generation: makes sure that it can be read, or mends CURRENT.
+        """Before a run that writes reads the current generation: makes sure that it can be read, or
+        mends CURRENT.
 
-        Parts of uploads that nobody writes any more are removed. `from_nothing`: where none can be read, the run may
-        begin with an empty one. Raises WorkspaceLocked where something is to be mended while another run writes, and
-        StorageError where that takes a person.
+        Parts of uploads that nobody writes any more are removed. `from_nothing`: where none can be
+        read, the run may begin with an empty one. Raises WorkspaceLocked where something is to be
+        mended while another run writes, and StorageError where that takes a person.
         """
         remove_parts(self.root)
         if needs_mending(self._layout):

@@ -201,8 +201,8 @@ class _Command(argparse.ArgumentParser):
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, _Command]]:
     """The parser of everything, and those of the commands by name.
 
-    The parsed options hold `run`, the function of the command as "module:name", which takes the options and the screen
-    and gives the exit code, or None for 0.
+    The parsed options hold `run`, the function of the command as "module:name", which takes the
+    options and the screen and gives the exit code, or None for 0.
     """
     named: dict[str, _Command] = {}
     parser = argparse.ArgumentParser(

@@ -96,8 +96,9 @@ class Screen:
 
     @contextmanager
     def progress(self, every: float = EVERY) -> Iterator[Progress]:
-        """Progress on standard error while the block runs: bars where that is a terminal, elsewhere a line as each step
-        begins, and one `every` so many seconds."""
+        """Progress on standard error while the block runs: bars where that is a terminal, elsewhere
+        a line as each step begins, and one `every` so many seconds.
+        """
         if not sys.stderr.isatty():
             with _Lines(self.note).told(every) as report:
                 yield report

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from flows.cli.screen import Screen
 from flows.orchestration.local_server import HEARTBEAT, own_server
-from flows.settings import Settings, load_settings
+from flows.settings import Settings, load_settings, settings_file
 from storage.errors import UsageError, did_you_mean
 from tasks.load.discover import resolve
 
@@ -100,7 +100,16 @@ def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, 
     from flows.service.log import log_to_stderr
     from flows.service.server import serving
 
-    app = create_app(settings, prefect=prefect, sources=sources)
+    def keys() -> tuple[str, ...]:
+        return load_settings({"workspace": settings.workspace}).service.keys
+
+    def changed() -> object:
+        try:
+            return settings_file().stat().st_mtime_ns
+        except OSError:
+            return None
+
+    app = create_app(settings, prefect=prefect, sources=sources, reread=(keys, changed))
     with log_to_stderr(settings.service.log_texts), serving(app, *listen) as address:
         yield address
 

@@ -51,8 +51,9 @@ LONGEST_DESCRIPTION = 20_000  # characters: as long as a question may be
 
 @contextmanager
 def _next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[Staging]:
-    """The next generation of a workspace, to be changed and published. NoGeneration before anything is written, unless
-    it may begin `from_nothing`."""
+    """The next generation of a workspace, to be changed and published. NoGeneration before anything
+    is written, unless it may begin `from_nothing`.
+    """
     runtime.workspace.recover()
     if not from_nothing:
         runtime.workspace.read().close()
@@ -288,12 +289,13 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
 
 
 class ForgetReport(Record):
-    """What went: generations that held the documents (`held` ones go with their last reader) and rows of the caches.
+    """What went: generations that held the documents (`held` ones go with their last reader) and
+    rows of the caches.
 
-    Generations that cannot be read go too: nobody can say what they hold. `generation` is the current one after it, 0
-    where nothing is indexed; `uploads` are the uploaded files that went, or lost rows; `files` hold the documents or
-    words of theirs, and stay as they are: sources, the tailoring, compiled steps. `same_text` are documents that stay
-    though they say the same.
+    Generations that cannot be read go too: nobody can say what they hold. `generation` is the
+    current one after it, 0 where nothing is indexed; `uploads` are the uploaded files that went, or
+    lost rows; `files` hold the documents or words of theirs, and stay as they are: sources, the
+    tailoring, compiled steps. `same_text` are documents that stay though they say the same.
     """
 
     documents: tuple[str, ...]
@@ -337,13 +339,15 @@ class _Holdings:
 
 
 async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
-    """Remove documents and all that was made from them; they stay out until they are indexed by name.
+    """Remove documents and all that was made from them; they stay out until they are indexed by
+    name.
 
-    They leave the sources of truth (documents, passages, extractions, vectors), what follows is made anew, and the
-    generations and caches that hold their text go. An uploaded file goes too, or the rows of one; files elsewhere are
-    never touched. The name of an uploaded file stands for the documents that came from it alone, also where there are
-    none. The history of runs tells how much went, and not what.
-    Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what follows from the rest fails.
+    They leave the sources of truth (documents, passages, extractions, vectors), what follows is
+    made anew, and the generations and caches that hold their text go. An uploaded file goes too, or
+    the rows of one; files elsewhere are never touched. The name of an uploaded file stands for the
+    documents that came from it alone, also where there are none. The history of runs tells how much
+    went, and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where
+    what follows from the rest fails.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime)
@@ -422,7 +426,9 @@ def _elsewhere(files: Collection[str], root: Path) -> tuple[str, ...]:
 
 
 def _made_by_hand(traces: DocumentTraces, root: Path) -> list[str]:
-    """The tailoring and the compiled steps of a workspace that hold words of the documents: examples in them may."""
+    """The tailoring and the compiled steps of a workspace that hold words of the documents:
+    examples in them may.
+    """
     files = (root / TAILORING_FILE, *sorted((root / PROGRAMS_FOLDER).glob("*.json")))
     return [
         str(file)

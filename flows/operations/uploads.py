@@ -1,4 +1,5 @@
-"""What was forgotten leaves the uploads of a workspace: a file goes, and of a file of rows the rows.
+"""What was forgotten leaves the uploads of a workspace: a file goes, and of a file of rows the
+rows.
 
 A row keeps its line, so that rows without an id are called as before.
 """
@@ -27,7 +28,8 @@ _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".graphml")
 
 
 def forget_uploads(names: Iterable[str], gone: Gone, workspace: Path) -> tuple[str, ...]:
-    """Remove the uploaded files of these names, and from all others what is `gone`; the files that were changed.
+    """Remove the uploaded files of these names, and from all others what is `gone`; the files that
+    were changed.
 
     What cannot be read is removed by its name alone. A file of rows goes where no row is left.
     """
@@ -68,7 +70,9 @@ def _parts(file: SourceFile) -> tuple[Part, ...]:
 
 
 def _holds_others(file: SourceFile, gone: Gone) -> bool:
-    """Whether a file that is named as a document holds others too: then it is one of rows, and only they go."""
+    """Whether a file that is named as a document holds others too: then it is one of rows, and only
+    they go.
+    """
     parts = _parts(file)
     return any(map(gone, parts)) and not all(map(gone, parts))
 
@@ -147,5 +151,9 @@ def _of_a_graph(data: bytes, rows: _Rows) -> bytes:
 
 
 _REWRITERS: dict[str, Callable[[bytes, _Rows], bytes]] = {
-    ".jsonl": _of_lines, ".json": _of_a_list, ".csv": _of_a_table, ".tsv": _of_a_table, ".graphml": _of_a_graph
-}  # fmt: skip
+    ".jsonl": _of_lines,
+    ".json": _of_a_list,
+    ".csv": _of_a_table,
+    ".tsv": _of_a_table,
+    ".graphml": _of_a_graph,
+}

@@ -108,7 +108,8 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
 
 
 def keep_server() -> None:
-    """Have a server for the runs of this process: the one that is configured, else one of its own until it ends.
+    """Have a server for the runs of this process: the one that is configured, else one of its own
+    until it ends.
 
     Prefect's own temporary one would outlive a process that is killed.
     """

@@ -8,7 +8,7 @@ import secrets
 import time
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -198,6 +198,55 @@ def _hashed(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+# The keys in force now, and what changes where they may have: a file and the time of its last change.
+Reread = tuple[Callable[[], Sequence[str]], Callable[[], object]]
+
+
+class KeyList:
+    """Who may use the service, by the hash of the key. The rows are read anew as soon as their file
+    changes.
+    """
+
+    def __init__(self, rows: Sequence[str], reread: Reread | None) -> None:
+        self._callers = _callers_of(rows)
+        self._reread = reread
+        self._state = reread[1]() if reread else None
+
+    def callers(self) -> Mapping[str, Caller]:
+        """Those of now. Where the rows cannot be read, or all are gone, the earlier ones hold:
+        nobody is let in by a mistake in a file.
+        """
+        if self._reread is None or (state := self._reread[1]()) == self._state:
+            return self._callers
+        self._state = state
+        try:
+            rows = self._reread[0]()
+        except TrellisError as error:
+            logger.warning("The keys were not read anew, and those before hold: %s", error)
+            return self._callers
+        if rows or not self._callers:
+            self._callers = _callers_of(rows)
+        else:
+            logger.warning("The settings name no key any more; those before hold until the service starts again.")
+        return self._callers
+
+
+def _callers_of(rows: Sequence[str]) -> dict[str, Caller]:
+    parts = [row.rsplit(":", 2) for row in rows]
+    return {digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in parts}
+
+
+def _caller(headers: Headers, callers: Mapping[str, Caller]) -> Caller:
+    """The caller that a request's key names. KeyMissing."""
+    bearer = headers.get("authorization", "")
+    key = bearer[7:].strip() if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
+    caller = callers.get(_hashed(key)) if key else None
+    if caller is None:
+        what = "This key is not known." if key else "The request bears no key."
+        raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
+    return caller
+
+
 def needs(role: Role) -> Callable[[Request], Caller]:
     """A dependency of a route: its caller, who has at least this role. NotAllowed."""
 
@@ -218,8 +267,9 @@ def needs(role: Role) -> Callable[[Request], Caller]:
 
 @dataclass
 class RequestLimits:
-    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it must come, and bytes
-    a second, which it may fall short of for as long."""
+    """What a request may be: bytes of a file and of any other body, seconds in which a piece of it
+    must come, and bytes a second, which it may fall short of for as long.
+    """
 
     upload_bytes: int
     json_bytes: int = MOST_JSON
@@ -235,13 +285,19 @@ class Guard:
     for it.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings, limits: RequestLimits, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServiceSettings,
+        limits: RequestLimits,
+        metrics: Metrics,
+        reread: "Reread | None" = None,
+    ) -> None:
         self._app = app
         self._settings = settings
         self._limits = limits
         self._metrics = metrics
-        rows = [row.rsplit(":", 2) for row in settings.keys]
-        self._callers = {digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in rows}
+        self._keys = KeyList(settings.keys, reread)
         self._recent: dict[str, deque[float]] = defaultdict(deque)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -271,7 +327,7 @@ class Guard:
             entry.end(self._metrics)
 
     def _admitted(self, scope: Scope) -> Caller:
-        headers = Headers(scope=scope)
+        headers, callers = Headers(scope=scope), self._keys.callers()
         size = sum(len(name) + len(value) for name, value in scope["headers"])
         size += len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
         if len(scope["headers"]) > MOST_HEADERS or size > HEADER_BYTES:
@@ -282,7 +338,7 @@ class Guard:
             error.status = 431
             raise error
         host = headers.get("host", "").rsplit(":", 1)[0] if not headers.get("host", "").endswith("]") else "[::1]"
-        if not self._callers and host not in LOOPBACK:
+        if not callers and host not in LOOPBACK:
             # A page elsewhere whose name leads to this machine must not read what is here.
             raise NotAllowed(
                 f"This service has no keys and is not called {host!r}.", "Use http://127.0.0.1, or set keys."
@@ -297,17 +353,8 @@ class Guard:
             raise NotAllowed("Pages of other places may not call this service.", "Name them in service.origins.")
         if scope["path"] in OPEN | PATHS or (scope["type"] == "http" and scope["method"] == "OPTIONS"):
             return Caller("anybody", "ask")
-        caller = self._caller(headers) if self._callers else NOBODY
+        caller = _caller(headers, callers) if callers else NOBODY
         self._count(caller)
-        return caller
-
-    def _caller(self, headers: Headers) -> Caller:
-        bearer = headers.get("authorization", "")
-        key = bearer[7:].strip() if bearer[:7].lower() == "bearer " else headers.get("x-api-key", "")
-        caller = self._callers.get(_hashed(key)) if key else None
-        if caller is None:
-            what = "This key is not known." if key else "The request bears no key."
-            raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
         return caller
 
     def _count(self, caller: Caller) -> None:

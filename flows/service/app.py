@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from flows.runtime import ASKING, check_prices
 from flows.service import openai_api, page_routes, rest
-from flows.service.access import Guard, NotReady, RequestLimits, shown_error, status_of
+from flows.service.access import Guard, NotReady, RequestLimits, Reread, shown_error, status_of
 from flows.service.asking import Questions, Service
 from flows.service.mcp_server import McpEndpoint
 from flows.service.metrics import Metrics
@@ -73,13 +73,15 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    settings: Settings, *, prefect: str | None = None, sources: Sequence[str] = (), limits: RequestLimits | None = None
+    settings: Settings, *, prefect: str | None = None, sources: Sequence[str] = (), limits: RequestLimits | None = None,
+    reread: Reread | None = None,
 ) -> FastAPI:  # fmt: skip
     """The application of a service under these settings; nothing is opened before it starts.
 
-    `prefect` is the address of the API of Prefect's server, whose deployment `index-now` does the index runs (None:
-    processes of this machine do), `sources` what runs of the default workspace read beside its uploads. Raises
-    UsageError for money limited where a price is unknown.
+    `prefect` is the address of the API of Prefect's server, whose deployment `index-now` does the
+    index runs (None: processes of this machine do), `sources` what runs of the default workspace
+    read beside its uploads, `reread` how the keys are read anew (None: those of `settings` hold).
+    Raises UsageError for money limited where a price is unknown.
     """
     workspaces, metrics = Workspaces(settings), Metrics()
     if settings.service.usd_a_day is not None:
@@ -122,7 +124,7 @@ def create_app(
         expose_headers=["x-request-id"],
     )  # fmt: skip
     limits = limits or RequestLimits(upload_bytes=settings.service.upload_bytes)
-    app.add_middleware(Guard, settings=settings.service, limits=limits, metrics=metrics)
+    app.add_middleware(Guard, settings=settings.service, limits=limits, metrics=metrics, reread=reread)
     return app
 
 

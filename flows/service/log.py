@@ -1,4 +1,6 @@
-"""The log of the service: one JSON object a line on standard error, without questions, names and texts of documents."""
+"""The log of the service: one JSON object a line on standard error, without questions, names and
+texts of documents.
+"""
 
 import json
 import logging
@@ -18,7 +20,8 @@ _OF_DOCUMENTS = "tasks."  # what these loggers fill in are names of documents
 class JsonLines(logging.Formatter):
     """A record as one line of JSON with its `fields`, keys masked.
 
-    Of an error the places and kinds are told. Its words, which may name a document or quote it, only with `texts`.
+    Of an error the places and kinds are told. Its words, which may name a document or quote it,
+    only with `texts`.
     """
 
     def __init__(self, texts: bool = False) -> None:

@@ -138,7 +138,9 @@ class _Server(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; arguments that it cannot take are told in a sentence that a model can act on."""
+        """Call a tool; arguments that it cannot take are told in a sentence that a model can act
+        on.
+        """
         schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         if name not in schemas:
             near = did_you_mean(name, schemas)

@@ -123,8 +123,9 @@ _MARKER = regex(r"\[\d+\]")
 
 
 def _no_note(line: str) -> str:
-    """A line of an answer's text, which may come from a document: what looks like the rule above our footnotes, or
-    begins like one of them, is escaped."""
+    """A line of an answer's text, which may come from a document: what looks like the rule above
+    our footnotes, or begins like one of them, is escaped.
+    """
     words = line.lstrip(_BEFORE)
     signs = "".join(line.lstrip(" \t>").split())
     if len(signs) >= len("---") and signs[0] in _RULES and signs == signs[0] * len(signs):

@@ -109,8 +109,10 @@ async def document(document: str, at: Place) -> reading.SourceText:
 async def upload(
     document: str, request: Request, service: Here, workspace: str = DEFAULT, index: bool = True
 ) -> IndexRun | None:
-    """Upload a file: the body is its content, the path its name. Then index what was uploaded, unless `index=false`
-    (to upload several and start one run). 409 for the name of a document that comes from a source."""
+    """Upload a file: the body is its content, the path its name. Then index what was uploaded,
+    unless `index=false` (to upload several and start one run). 409 for the name of a document that
+    comes from a source.
+    """
     kind = request.headers.get("content-type", "")
     if kind.lower().startswith("multipart/"):
         raise NotAFile(f"A body of the type {kind[:40]!r} is no file.", "Send the file itself: curl -T FILE ADDRESS.")
@@ -129,7 +131,9 @@ def _texts_of(document: str, session: Session) -> list[Part]:
 
 
 def _check_free(document: str, stored: Sequence[Part], folder: Path) -> None:
-    """Raises Taken where a document has its text from a source that is there, which an upload would replace."""
+    """Raises Taken where a document has its text from a source that is there, which an upload would
+    replace.
+    """
     for part in stored:
         if part.source != str(upload_folder(folder)) and Path(part.source).exists():
             raise Taken(
@@ -140,8 +144,10 @@ def _check_free(document: str, stored: Sequence[Part], folder: Path) -> None:
 
 @router.delete("/documents/{document:path}", tags=["documents"], dependencies=EDIT)
 async def forget_document(document: str, service: Here, workspace: str = DEFAULT) -> ForgetReport:
-    """Remove a document and all that was made from it, also from older generations, and keep it out. Its upload goes
-    too; the name of an uploaded file stands for all documents from it, also where none is indexed."""
+    """Remove a document and all that was made from it, also from older generations, and keep it
+    out. Its upload goes too; the name of an uploaded file stands for all documents from it, also
+    where none is indexed.
+    """
     report = await service.workspaces.change(workspace, lambda runtime: forget([document], runtime))
     if not report.held:
         return report

@@ -170,7 +170,9 @@ class LocalRuns:
 
 
 async def relay_log(run: str, errors: asyncio.StreamReader) -> None:
-    """Enter into the log what a run writes to standard error: its records as they are, all else as text."""
+    """Enter into the log what a run writes to standard error: its records as they are, all else as
+    text.
+    """
     text = b""
     while piece := await errors.read(_PIECE):
         *lines, text = (text + piece).split(b"\n")

@@ -40,7 +40,8 @@ class SourceFile(Record):
 
 
 def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
-    """The named sources, each once, in the order in which they are named: of two texts under one id the first stays.
+    """The named sources, each once, in the order in which they are named: of two texts under one id
+    the first stays.
 
     Raises `SourceNotFound` before anything is read.
     """

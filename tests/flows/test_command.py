@@ -118,8 +118,11 @@ def test_a_run_that_nobody_watches_tells_its_steps(fresh: Command, source: Path)
     done = fresh("index", str(source), "--json")
     told = [line.removesuffix(" …") for line in done.err.splitlines() if line.endswith(" …")]
     assert [step for step in told if step in ("load", "chunk", "extract", "publish")] == [
-        "load", "chunk", "extract", "publish"
-    ]  # fmt: skip
+        "load",
+        "chunk",
+        "extract",
+        "publish",
+    ]
     assert len(told) == len(set(told)), "each step is told once"
 
 

@@ -12,6 +12,9 @@ import httpx
 import pytest
 
 from flows.service.access import DayLimits, RequestLimits, TooOften
+from flows.service.app import create_app
+from flows.service.server import serving
+from flows.settings import load_settings
 from prompts.engine.spending import Meter, Spent
 from storage.errors import UsageError
 from tests.patience import PATIENCE
@@ -297,3 +300,31 @@ def test_a_fault_of_ours_tells_nothing_of_itself(start: Start, workspace: Path) 
     answer = client.put("/api/v1/documents/a.txt?index=false", content=b"x")
     assert str(workspace) not in answer.text
     assert answer.json()["error"].keys() == ERROR
+
+
+def test_keys_are_exchanged_while_the_service_runs(workspace: Path, tmp_path: Path) -> None:
+    (old, new), rows = keys_of("ask", "edit")
+    file = tmp_path / "keys"
+    file.write_text(rows[0])
+
+    def read() -> list[str]:
+        if "broken" in (text := file.read_text()):
+            raise UsageError("The file is broken.", "Mend it.")
+        return text.split()
+
+    app = create_app(
+        load_settings({"workspace": workspace, "service": {"keys": rows[:1]}}), reread=(read, file.read_text)
+    )
+    with serving(app, port=0) as address:
+
+        def admitted() -> list[bool]:
+            headers = ({"x-api-key": key} for key in (old, new))
+            answers = [httpx.get(f"{address}/v1/models", headers=each, trust_env=False) for each in headers]
+            assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
+            return [answer.status_code == 200 for answer in answers]
+
+        seen = {}
+        for text in (rows[0], f"{rows[0]} {rows[1]}", rows[1], "broken", "", rows[0]):
+            file.write_text(text)
+            seen[text] = admitted()
+    assert list(seen.values()) == [[True, False], [True, True], [False, True], [False, True], [False, True]]

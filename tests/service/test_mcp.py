@@ -174,7 +174,7 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
         ("ask", {"questoin": "x"}, "'ask' takes no 'questoin'. Did you mean 'question'?"),
         ("sources", {}, "There is no tool 'sources'. Did you mean 'source'?"),
     ],
-)  # fmt: skip
+)
 async def test_a_wrong_argument_is_told_in_a_sentence(
     workspace: Path, sessions: Sessions, tool: str, arguments: dict[str, object], told: str
 ) -> None:

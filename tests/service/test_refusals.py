@@ -1,4 +1,6 @@
-"""What the service refuses, in its own form and with a remedy that helps; and what a client cannot make grow."""
+"""What the service refuses, in its own form and with a remedy that helps; and what a client cannot
+make grow.
+"""
 
 import logging
 from pathlib import Path

@@ -102,8 +102,9 @@ def test_the_log_names_no_document(capsys: pytest.CaptureFixture[str], texts: bo
             logging.getLogger("tasks.load.sources").warning("%s cannot be read", name, exc_info=True)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["event"] for line in lines] == [
-        "request failed", f"{name} cannot be read" if texts else "%s cannot be read",
-    ]  # fmt: skip
+        "request failed",
+        f"{name} cannot be read" if texts else "%s cannot be read",
+    ]
     assert all("KeyError" in line["error"] and "ValueError" in line["error"] for line in lines)
     assert all((name in line["error"]) is texts for line in lines)
 

@@ -1,4 +1,6 @@
-"""What was forgotten is nowhere in the uploads, whatever it was; and what a kill has cut is removed."""
+"""What was forgotten is nowhere in the uploads, whatever it was; and what a kill has cut is
+removed.
+"""
 
 import asyncio
 import gzip
@@ -21,8 +23,9 @@ import pytest
 
 from flows.cli.command import main
 from flows.service.access import RequestLimits
-from storage.errors import UsageError
+from storage.errors import DiskFull, UsageError
 from storage.uploads import remove_parts, store_upload
+from tests.faults.disk import full
 from tests.patience import PATIENCE, wait_for
 from tests.service.conftest import Start, client_of, keys_of
 
@@ -248,3 +251,14 @@ def test_a_client_that_leaves_is_no_fault_of_ours(
         wait_for(lambda: [row for row in caplog.records if getattr(row, "fields", {}).get("status") == 499], "its end")
     assert not [row for row in caplog.records if row.levelno >= logging.WARNING]
     assert list((workspace / "uploads").rglob("*")) == []
+
+
+def test_an_upload_that_finds_no_room_leaves_the_one_before(tmp_path: Path) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"text" * 100_000
+
+    (tmp_path / "uploads").mkdir()
+    (tmp_path / "uploads" / "a.txt").write_text("before")
+    with full(), pytest.raises(DiskFull):
+        asyncio.run(store_upload(tmp_path, "a.txt", pieces()))
+    assert words_in(tmp_path) == "before"

@@ -5,6 +5,7 @@ import io
 import json
 import sqlite3
 import tarfile
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ from storage.export import export
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.copying import copy_of
-from tests.faults.disk import flip, full, truncate
+from tests.faults.disk import flip, full, read_only, truncate
 from tests.storage.samples import publish, put
 
 Entries = dict[str, bytes]
@@ -227,9 +228,15 @@ def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Pa
 def test_uploads_and_compiled_steps_travel_and_the_rest_is_named(root: Path, tmp_path: Path) -> None:
     workspace = copy_of(root, tmp_path / "from")
     for name, text in {
-        "uploads/a/b.txt": "uploaded", "uploads/.part-0": "half", "uploads/by/.hand": "x", "programs/answer.json": "{}",
-        "programs/notes.txt": "x", "trained/router/model": "x", "LOCK": "{}", "limits.sqlite": "x",
-    }.items():  # fmt: skip
+        "uploads/a/b.txt": "uploaded",
+        "uploads/.part-0": "half",
+        "uploads/by/.hand": "x",
+        "programs/answer.json": "{}",
+        "programs/notes.txt": "x",
+        "trained/router/model": "x",
+        "LOCK": "{}",
+        "limits.sqlite": "x",
+    }.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(text)
     written = write_archive(workspace, tmp_path / "kept.tar")
@@ -256,3 +263,11 @@ def test_a_compiled_step_that_is_no_json_is_refused(archive: Path, tmp_path: Pat
     strange = rewritten(archive, tmp_path / "s.tar", lambda entries: entries.update({"programs/a.json": b"{"}))
     with pytest.raises(ArchiveError, match=r"programs/a\.json cannot be understood"):
         read_archive(strange, tmp_path / "ws")
+
+
+def test_who_may_only_read_a_workspace_can_archive_it(root: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)  # pytest's own folders are for one user alone
+        workspace = copy_of(root, Path(folder, "ws"))
+        with read_only(workspace):
+            assert write_archive(workspace, Path(folder, "kept.tar")).generations == (1, 2)

@@ -235,3 +235,15 @@ def test_an_index_that_may_not_be_written_is_no_damage(chroma: Path) -> None:
         copy = Path(shutil.copytree(chroma, Path(folder, "chroma-1")))
         with read_only(copy), pytest.raises(NotPermitted, match="for writing only"):
             open_folder(copy)
+
+
+@pytest.mark.parametrize("length", [505, 600])
+def test_a_path_that_sqlite_cannot_open_is_no_fault_of_the_disk(tmp_path: Path, length: int) -> None:
+    long = tmp_path / ("a" * 150) / ("b" * 150)
+    folder = long / ("c" * (length - len(str(long)) - len("//x.sqlite")))
+    folder.mkdir(parents=True)
+    place = folder / "x.sqlite"
+    fault = fault_of(raised(lambda: sqlite3.connect(place).execute("CREATE TABLE t (x)")), place)
+    assert fault is not None
+    assert not isinstance(fault, DiskFailed)
+    assert (f"has {length} bytes" in fault.message, "shorter path" in fault.remedy) == (True, True)
