@@ -224,9 +224,9 @@ class Answer(Record):
 
     `values` are the bare answers (names, figures, dates, yes or no) without order; `citations` point to characters of
     stored documents, `passages` are what was found, best first. `fallback` is "none" where the answer is supported,
-    "partial" where some of it is, "ungrounded" where nothing is, "abstained" where the documents do not say, and
-    `grounding` flags each sentence. `trace` tells how the answer came about, `usage` what it took, `generation` which
-    index it is from.
+    "partial" where some of it is, and for excerpts always, which no model has read; "ungrounded" where nothing is;
+    "abstained" where the documents do not say, or nothing was found. `grounding` flags each sentence. `trace` tells how
+    the answer came about, `usage` what it took, `generation` which index it is from.
     """
 
     question: str

@@ -202,7 +202,7 @@ def index_page(
         *([quality_in_words(report.community_quality)] if report.community_quality else []),
         *_section(f"Watched questions that changed ({len(report.changed_answers)})", watched, WATCHED),
         *_section(f"Dead letters ({len(letters)})", letters, RETRY),
-        *_section(f"Skipped ({len(skipped)})", skipped, "These are no documents that can be read."),
+        *_section(f"Skipped ({len(skipped)})", skipped, "This was not read, and why."),
         *_section("Largest communities", themes, COMMUNITIES),
         ledger(used),
     ]

@@ -48,7 +48,8 @@ ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
 
 
 class ToolAnswer(Record):
-    """An answer with what supports it: `fallback` is none where all of it is supported, else as an `Answer` has it."""
+    """An answer with what supports it: `fallback` is none (supported by the sources), partial (partly supported;
+    excerpts always, which no model has read), ungrounded (no source supports it) or abstained (no answer)."""
 
     answer: str
     fallback: Fallback
