@@ -53,21 +53,25 @@ class JsonLines(logging.Formatter):
 @contextmanager
 def log_to_stderr(texts: bool = False) -> Iterator[None]:
     """Write the service's log, and all warnings with it, to standard error while the block lasts."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(texts))
-    levels = dict.fromkeys(_INFORMED, logging.INFO) | dict.fromkeys(_WARNED, logging.WARNING)
-    loggers = {logging.getLogger(name): level for name, level in levels.items()}
+    informed, warned = (logging.StreamHandler(sys.stderr) for _ in range(2))
+    for handler in (informed, warned):
+        handler.setFormatter(JsonLines(texts))
+    # The handler has the level: a flow run in this process shows more of the same loggers on its page.
+    warned.setLevel(logging.WARNING)
+    handlers = dict.fromkeys(_INFORMED, informed) | dict.fromkeys(_WARNED, warned)
+    loggers = {logging.getLogger(name): handler for name, handler in handlers.items()}
     before = {logger: (logger.level, logger.propagate) for logger in loggers}
     logging.captureWarnings(capture=True)
-    for logger, level in loggers.items():
+    for logger, handler in loggers.items():
         logger.addHandler(handler)
         logger.propagate = False
-        logger.setLevel(level)
+        if handler is informed:
+            logger.setLevel(logging.INFO)
     try:
         yield
     finally:
         logging.captureWarnings(capture=False)
         for logger, (level, propagate) in before.items():
-            logger.removeHandler(handler)
+            logger.removeHandler(loggers[logger])
             logger.propagate = propagate
             logger.setLevel(level)

@@ -168,8 +168,8 @@ def test_a_question_shows_its_steps_its_answer_and_the_way_to_it(
         expect(shown.page.get_by_role("heading", name="Sources")).to_be_visible()
         expect(shown.page.get_by_role("heading", name="How the answer was found")).to_be_visible()
         assert "Ambel Crossing" in text
-        path = shown.page.get_by_role("code").filter(has_text="bridges.csv").first
-        expect(path).to_have_text(str(CORPUS / "data" / "bridges.csv"))
+        path = shown.page.get_by_role("code").filter(has_text="ilse-marrand.md").first
+        expect(path).to_have_text(str(CORPUS / "people" / "ilse-marrand.md"))
         expect(shown.page.locator("a[href^='file:']")).to_have_count(0)
         assert not re.search(r"mermaid|^graph |-->|^# |\*\*", text, re.MULTILINE)
 
