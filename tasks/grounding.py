@@ -5,7 +5,8 @@ Whether a citation's quote stands in its document is checked in `tasks/citations
 A sentence is compared with the whole passages that it cites, or with all that the model was shown where it cites none:
 the share of its words and figures that stand there, rare words weighing more. A figure or a name that stands nowhere
 speaks against it whatever else is found; a figure that two others give by arithmetic counts as found. Words alone never
-support what `can_state` does not find in the source: the same negations, and names in the same order. Where words
+support what `can_state` does not find in the source: the same negations, and names in the same order. A bare name or
+figure is only supported where the passage that holds it has most of the question's words. Where words
 decide nothing (headings, code, talk about the answer itself, an answer in another language than its evidence), and
 where a sentence cites nothing although its words stand there, the flag is None.
 """
@@ -17,15 +18,17 @@ from itertools import permutations
 from typing import Literal, NamedTuple, Protocol
 
 from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
+from prompts.text.names_zh import tagged
 from prompts.text.negation import is_negated
 from prompts.text.regex import regex
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
 from prompts.text.tokens import rarity, usually_lower
-from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, word_terms
+from prompts.text.words import CJK, HAN_RUN, HAN_STOP, STOPWORDS, WORD, fold, is_han, word_terms
 from storage.answer_records import Fallback, Grounding
 from tasks.statements import can_state
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
+_ASKED = 0.75  # of a question must stand in the passage that a bare name or figure is taken from
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
 _UNCITED = 0.1  # people who judge an answer call a sentence unsupported that cites nothing, whatever it says
 _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
@@ -33,6 +36,7 @@ _AGAINST = 0.2  # what is left of a score where a name or a figure stands nowher
 _FIGURE_BITS = 4.0
 _TELLING = 9.0  # bits of words not found under which a sentence says too little to be called unsupported
 _OPERANDS = 12  # two of more figures than these give any figure by chance
+_NOUNS = frozenset("nmtqxejsua")  # the segmenter's tags of names, figures and what joins them
 _VOWELS = frozenset("aeiouy")  # a short word without one is a unit
 _VERDICTS = frozenset("yes no 是 否 是的 不是 对 不".split())  # they state what was asked
 
@@ -232,6 +236,13 @@ class _Answer(NamedTuple):
             results += (a + b, a - b, a * b, *((a / b, 100 * a / b, 100 * (a - b) / b) if b else ()))
         return not all(figure.stands_in(results) for figure in strange)
 
+    def answers_question(self, claim: str, evidence: Sequence[str]) -> bool:
+        """Whether a passage that holds a bare name or figure speaks of what is asked, too: that the name stands in it
+        does not tell that it is the answer."""
+        held = [_read(text) for text in evidence if _coverage(claim, _read(text))[0] >= _NEARLY_ALL]
+        asked = bool(_words(self.question) or figures_in(self.question))
+        return any(not asked or _coverage(self.question, text)[0] >= _ASKED for text in held)
+
     def judge(self, claim: str, cited: tuple[str, ...]) -> tuple[bool | None, float]:
         """The flag and its score."""
         evidence = _read_all(cited or self.offered)
@@ -243,12 +254,22 @@ class _Answer(NamedTuple):
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
             asked = bool(cited) and not is_negated(claim) and _coverage(self.question, evidence)[0] >= _SUPPORTED
             return (True if asked and can_state(self.question, cited) else None), score
+        if is_bare(claim):
+            return (True if self.answers_question(claim, cited or self.offered) else None), score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
             return (True if can_state(claim, cited) else None), score
         near = () if cited else [text for text in self.offered if _coverage(claim, _read(text))[0] >= _NEARLY_ALL]
         if any(can_state(claim, [text]) for text in near):
             return True, score
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
+
+
+def is_bare(claim: str) -> bool:
+    """Whether a claim is a name or a figure alone, and states nothing of it."""
+    if is_han(claim):
+        return all(tag[0] in _NOUNS for _, tag, _ in tagged(claim))
+    words = WORD.findall(claim)
+    return bool(words) and all(word[0].isupper() or word[0].isdigit() or word in STOPWORDS for word in words)
 
 
 def weighed(score: float, sources: int) -> float:

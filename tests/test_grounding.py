@@ -32,7 +32,7 @@ SHOWN = (BRIDGE, FERRY, MEDICINE)
 MARKED = {"[1]": BRIDGE, "[2]": FERRY, "[3]": MEDICINE}
 
 
-def flags(text: str, question: str = "What is known?", shown: tuple[str, ...] = SHOWN) -> list[bool | None]:
+def flags(text: str, question: str = "?", shown: tuple[str, ...] = SHOWN) -> list[bool | None]:
     marked = MARKED if shown is SHOWN else {f"[{number}]": passage for number, passage in enumerate(shown, 1)}
     return [row.supported for row in ground(text, marked, shown, question)]
 
@@ -288,6 +288,22 @@ def test_no_is_never_told_by_words() -> None:
     assert flags("Yes [1].", asked, (WEIR,)) == [True]
     assert flags("No [1].", asked, (WEIR,)) == [None]
     assert flags("Yes [1].", "Was Karl Lindh built by the Sorrel Weir?", (WEIR,)) == [None]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "supported"),
+    [
+        ("Who built the Sorrel Weir in 1931?", "Karl Lindh [1].", True),
+        ("Who built the Sorrel Weir in 1931?", "Karl Lindh", True),
+        ("Which teacher of Karl Lindh was born in Osterby?", "Tilda Voss [1].", None),
+        ("Which teacher of Karl Lindh was born in Osterby?", "Tilda Voss", None),
+        ("When was the teacher of Ada Frimm born in Osterby?", "1931 [1]", None),
+        ("石门大桥的设计师是在哪所大学毕业的？", "陆明远[1]", None),
+    ],
+)
+def test_a_bare_name_answers_only_what_its_passage_asks(question: str, answer: str, supported: bool | None) -> None:
+    shown = GATE if "石" in question else WEIR
+    assert flags(answer, question, (shown,)) == [supported]
 
 
 def test_a_cited_sentence_in_doubt_leaves_an_answer_partial() -> None:

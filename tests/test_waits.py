@@ -8,7 +8,8 @@ ROOT = Path(__file__).parent.parent
 # ends by itself.
 WAITS = {
     None: "AsyncExitStack TaskGroup aclosing anext answer_part answering changing enter_async_context function gather "
-    "handle_request list_tools httpx.ReadTimeout httpx.Timeout rate shield sleep task timeout to_thread wait_for wrap_future",
+    "handle_request list_tools httpx.ReadTimeout httpx.Timeout rate shield sleep task timeout to_thread wait_for "
+    "wrap_future",
     "an answer of a model": "AsyncLMRouter",
     "a provider's batch": "batch_results batch_status batch_submit",
     "a served embedding model": "httpx.Client",
