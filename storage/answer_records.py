@@ -64,7 +64,11 @@ class Passage(Record):
 
 
 class Citation(Record):
-    """The place that supports a statement: `quote` equals `text[start:end]` of the document when `verified`."""
+    """The place that supports a statement: `quote` equals `text[start:end]` of the document when `verified`.
+
+    `bound_by` says who chose the source: the model that wrote its marker, or the program where the model wrote none.
+    Then the marker stands in `Grounding` alone, and not in the text.
+    """
 
     marker: str
     document: str
@@ -75,6 +79,7 @@ class Citation(Record):
     page: int | None
     quote: str
     verified: bool
+    bound_by: Literal["model", "program"] = "model"
 
 
 class Grounding(Record):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
 from prompts.text.regex import regex
-from prompts.text.words import is_han
+from prompts.text.words import content_terms, is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
 from tasks.citations import Source, best_quote, citation_of
@@ -149,12 +149,16 @@ async def answer(
         grounding = ground_of(question, bound, context, options.scorer)
     else:
         grounding = await asyncio.to_thread(ground_of, question, bound, context, options.scorer)
+    citations = bound.citations
+    if not citations:
+        citations, grounding = cited_by_program(bound.text, grounding, context.sources, options)
+    fallback = fallback_of(grounding)
     answered = Answered(
         text=bound.text,
         values=draft.values,
-        citations=bound.citations,
+        citations=citations,
         grounding=grounding,
-        fallback=fallback_of(grounding),
+        fallback=fallback if citations or fallback != "none" else "partial",
         answered_by=answered_by,
         reasoning=draft.reasoning,
         removed_markers=bound.removed,
@@ -278,6 +282,30 @@ def ground_of(question: str, bound: BoundAnswer, context: AnswerContext, scorer:
     offered = [f"{source.title}\n{source.text}" for source in context.sources]
     offered += [note.text for note in context.notes]
     return ground(bound.text, cited, offered, question, scorer)
+
+
+def cited_by_program(
+    text: str, grounding: Sequence[Grounding], sources: Sequence[Source], options: AnswerOptions
+) -> tuple[tuple[Citation, ...], tuple[Grounding, ...]]:
+    """Citations for the supported sentences of a text without markers, and its flags with their markers.
+
+    Each is the sentence of the sources that shares most with what is said.
+    """
+    citations: list[Citation] = []
+    rows: list[Grounding] = []
+    for row in grounding:
+        if row.supported:
+            said = text[row.start : row.end]
+            wanted = frozenset(content_terms(said))
+            source = max(sources, key=lambda one: len(wanted & frozenset(content_terms(one.text))))
+            start, end = best_quote(said, source.text)
+            stored = options.documents([source.document])[source.document]
+            marker = f"[{len(citations) + 1}]"
+            found = citation_of(marker, source, start, end, stored)
+            citations.append(found.model_copy(update={"bound_by": "program"}))
+            row = row.model_copy(update={"markers": (marker,)})  # noqa: PLW2901 -- the same row, cited
+        rows.append(row)
+    return tuple(citations), tuple(rows)
 
 
 def withheld(question: str, answered: Answered) -> Answered:

@@ -70,7 +70,25 @@ async def test_what_a_model_writes_is_told_word_for_word(text: str) -> None:
     found = await answered(text)
     assert _bare(found.text) == _bare(text)
     assert (found.answered_by, found.removed_markers) == ("model", ())
-    assert all(one.verified and one.marker in found.text for one in found.citations)
+    assert all(one.verified for one in found.citations)
+    assert all(one.marker in found.text or one.bound_by == "program" for one in found.citations)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "fallback"),
+    [
+        ("Orla Bridge was designed by Tomas Reyd.", ["Orla Bridge was designed by Tomas Reyd."], "none"),
+        ("Orla Bridge was designed by Tomas Reyd [1].", ["Orla Bridge was designed by Tomas Reyd."], "none"),
+        ("Ana Korb.", [], "ungrounded"),
+        ("Orla Bridge was painted by Zorblax Quemby.", [], "ungrounded"),
+    ],
+)
+async def test_what_has_no_marker_is_cited_by_the_program(text: str, quotes: list[str], fallback: str) -> None:
+    found = await answered(text)
+    assert (found.text, found.fallback) == (text, fallback)
+    assert [one.quote for one in found.citations] == quotes
+    assert all(row.markers for row in found.grounding if row.supported)
+    assert {one.bound_by for one in found.citations} <= {"model" if "[1]" in text else "program"}
 
 
 @pytest.mark.parametrize(
