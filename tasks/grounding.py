@@ -6,7 +6,7 @@ A sentence is compared with the whole passages that it cites, or with all that t
 the share of its words and figures that stand there, rare words weighing more. A figure or a name that stands nowhere
 speaks against it whatever else is found; a figure that two others give by arithmetic counts as found. Words alone never
 support what `can_state` does not find in the source: the same negations, and names in the same order. A bare name or
-figure is only supported where the passage that holds it has most of the question's words. Where words
+figure is only supported where a sentence that holds it has the question's words. Where words
 decide nothing (headings, code, talk about the answer itself, an answer in another language than its evidence), and
 where a sentence cites nothing although its words stand there, the flag is None.
 """
@@ -28,7 +28,6 @@ from storage.answer_records import Fallback, Grounding
 from tasks.statements import can_state
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
-_ASKED = 0.75  # of a question must stand in the passage that a bare name or figure is taken from
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
 _UNCITED = 0.1  # people who judge an answer call a sentence unsupported that cites nothing, whatever it says
 _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
@@ -237,11 +236,22 @@ class _Answer(NamedTuple):
         return not all(figure.stands_in(results) for figure in strange)
 
     def answers_question(self, claim: str, evidence: Sequence[str]) -> bool:
-        """Whether a passage that holds a bare name or figure speaks of what is asked, too: that the name stands in it
-        does not tell that it is the answer."""
-        held = [_read(text) for text in evidence if _coverage(claim, _read(text))[0] >= _NEARLY_ALL]
-        asked = bool(_words(self.question) or figures_in(self.question))
-        return any(not asked or _coverage(self.question, text)[0] >= _ASKED for text in held)
+        """Whether a sentence that holds a bare name or figure has the words of the question, too: that the name stands
+        in a passage does not tell that it is the answer. A name of the question is none."""
+        if not (_words(self.question) or figures_in(self.question)):
+            return any(_coverage(claim, _read(text))[0] >= _NEARLY_ALL for text in evidence)
+        if _coverage(claim, _read(self.question))[0] >= _NEARLY_ALL:
+            return False
+        said = (_read(text[start:end]) for text in evidence for start, end in sentences(text))
+        return any(_coverage(claim, one)[0] >= _NEARLY_ALL and self._asked_in(one) for one in said)
+
+    def _asked_in(self, said: _Reading) -> bool:
+        """Whether each word and figure of the question stands in a sentence, its verb as well."""
+        words = (terms for terms, _ in _words(self.question))
+        figures = figures_in(self.question)
+        return all(not said.terms.isdisjoint(terms) for terms in words) and all(
+            figure.stands_in(said.values) for figure in figures
+        )
 
     def judge(self, claim: str, cited: tuple[str, ...]) -> tuple[bool | None, float]:
         """The flag and its score."""

@@ -295,13 +295,15 @@ def test_no_is_never_told_by_words() -> None:
     [
         ("Who built the Sorrel Weir in 1931?", "Karl Lindh [1].", True),
         ("Who built the Sorrel Weir in 1931?", "Karl Lindh", True),
+        ("Who built the Sorrel Weir in 1931?", "The Sorrel Weir [1].", None),
+        ("Who designed the Sorrel Weir that was built in 1931?", "Karl Lindh [1].", None),
         ("Which teacher of Karl Lindh was born in Osterby?", "Tilda Voss [1].", None),
         ("Which teacher of Karl Lindh was born in Osterby?", "Tilda Voss", None),
         ("When was the teacher of Ada Frimm born in Osterby?", "1931 [1]", None),
         ("石门大桥的设计师是在哪所大学毕业的？", "陆明远[1]", None),
     ],
 )
-def test_a_bare_name_answers_only_what_its_passage_asks(question: str, answer: str, supported: bool | None) -> None:
+def test_a_bare_name_answers_what_its_sentence_says(question: str, answer: str, supported: bool | None) -> None:
     shown = GATE if "石" in question else WEIR
     assert flags(answer, question, (shown,)) == [supported]
 
