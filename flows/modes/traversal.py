@@ -47,7 +47,10 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
         end = outcomes[-1]
         walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
         if isinstance(end, StepResult):
-            said = looked_up(question.text, linked, planned.steps, end, walked_graph) if imported else None
+            of_triples = all(
+                search.chunk(piece.chunk).kind == "triples" for piece in map(stated.of, relations_in(end.chains))
+            )
+            said = looked_up(question.text, linked, planned.steps, end, walked_graph) if of_triples else None
             walked = replace(walked, fallback=said or "partial", looked_up=said is not None)
             most = models.policy.limits.structure
             # All that was found, where the walk's own answer names a few.
