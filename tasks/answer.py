@@ -19,6 +19,7 @@ from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
 from tasks.citations import Source, best_quote, citation_of
 from tasks.grounding import Scorer, fallback_of, flagged, ground, word_coverage
+from tasks.statements import can_state
 from tasks.step import BRIEF, step
 
 # The stored texts of documents, by id.
@@ -289,7 +290,7 @@ def cited_by_program(
 ) -> tuple[tuple[Citation, ...], tuple[Grounding, ...]]:
     """Citations for the supported sentences of a text without markers, and its flags with their markers.
 
-    Each is the sentence of the sources that shares most with what is said.
+    Each is the sentence that shares most with what is said, of a source that can state it where one can.
     """
     citations: list[Citation] = []
     rows: list[Grounding] = []
@@ -297,7 +298,8 @@ def cited_by_program(
         if row.supported:
             said = text[row.start : row.end]
             wanted = frozenset(content_terms(said))
-            source = max(sources, key=lambda one: len(wanted & frozenset(content_terms(one.text))))
+            able = [one for one in sources if can_state(said, [f"{one.title}\n{one.text}"])] or sources
+            source = max(able, key=lambda one: len(wanted & frozenset(content_terms(one.text))))
             start, end = best_quote(said, source.text)
             stored = options.documents([source.document])[source.document]
             marker = f"[{len(citations) + 1}]"

@@ -54,10 +54,11 @@ def _has_polarity(terms: frozenset[str], negated: bool, known: Sequence[Clause])
 
     What is negated must be so there. What is not must not be denied by a clause of most of its words.
     """
-    shared = [(len(terms & own), own_negated) for own, own_negated in known]
+    shared = [(count, own_negated) for own, own_negated in known if (count := len(terms & own))]
     most = max((count for count, _ in shared), default=0)
     nearest = {own_negated for count, own_negated in shared if count == most}
-    return negated in nearest if negated or most >= MOST * len(terms) else True
+    decides = negated or most >= MOST * len(terms)
+    return negated in nearest or not decides
 
 
 @lru_cache(maxsize=512)
