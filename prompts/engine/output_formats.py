@@ -34,8 +34,8 @@ _KEYWORDS = {"type", "properties", "required", "items", "anyOf", "enum", "const"
 END = "END"
 # What models put between the fields of a record in place of a tab, the likeliest first.
 _PIPE = regex(r"\|")
-_NAMED_TAB = regex(r"<TAB>|\[TAB\]|<\|>|␉", re.I)
-_BETWEEN = (regex(r"\t"), regex(r"\\t"), _NAMED_TAB, _PIPE, regex(r" {2,}"))
+_NAMED_TAB = regex(r"\\t|<TAB>|\[TAB\]|<\|>|␉", re.I)
+_BETWEEN = (regex(r"\t"), _PIPE, regex(r" {2,}"))
 _BEFORE_LETTER = regex(r"^(?:[-*•–>`|(\s]|\d+[.)]\s)+")
 _LETTERS_ONLY = regex(r"[^A-Za-z]")
 _RULE = regex(r"[\s|:=_*\-–—]+|```\w*")  # a line across, or of a fence
@@ -366,7 +366,8 @@ class RecordsFormat(JsonFormat):
 
     def _fields(self, text: str) -> list[str]:
         """The letter and the fields of a line, whatever stands before them and between them."""
-        text = _BEFORE_LETTER.sub("", text).rstrip("`*")
+        # A tab that is written out stands beside real ones, too: "E<TAB>Orla Bridge", then a tab.
+        text = _BEFORE_LETTER.sub("", _NAMED_TAB.sub("\t", text)).rstrip("`*")
         for between in _BETWEEN:
             first, *rest = between.split(text.strip("|") if between is _PIPE else text)
             if rest and (letter := self._letter(first)):
@@ -385,8 +386,9 @@ class RecordsFormat(JsonFormat):
 
     def _is_meant(self, text: str) -> bool:
         """Whether a line that is no record was to be one."""
-        first, *_ = _BEFORE_LETTER.sub("", text).split()
-        return bool(self._letter(first)) or any(between.search(text) for between in _BETWEEN[:-1])
+        text = _NAMED_TAB.sub("\t", text)
+        first = next(iter(_BEFORE_LETTER.sub("", text).split()), "")
+        return bool(self._letter(first)) or "\t" in text or "|" in text
 
     def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
         field, model = _target(signature)

@@ -237,6 +237,8 @@ AS_JSON = {
         "\n".join(f"`{line}`" for line in LINES.split("\n")),
         LINES.replace("\t", "<TAB>"),
         LINES.replace("\t", " <tab> "),
+        LINES.replace("E\t", "E<TAB>").replace("R\t", "R\\t"),
+        f">\n•\n`\n(\n{LINES}",
         LINES.replace("\t", " | "),
         "\n".join(f"| {line} |\n|---|---|" for line in LINES.replace("\t", " | ").split("\n")),
         LINES.replace("\t", "    "),
