@@ -64,7 +64,7 @@ class Rewrite(Step):
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
         """The model's question and ambiguities as it wrote them; its first queries."""
         if self.is_offline or not (history or self._asks_of_one(question)):
-            return Rewriting(question=with_the_one_before(question, history))
+            return Rewriting(question=with_previous_question(question, history))
         shown = recent(history, self.policy.limits.rate)
         written: Rewriting = (await self.acall(question=question, history=shown)).rewriting
         queries = dict.fromkeys(" ".join(query.split()) for query in written.queries)
@@ -95,9 +95,11 @@ def recent(history: Sequence[str], most: int) -> list[str]:
     return first_fitting([" ".join(turn.split()) for turn in reversed(history)], rough_tokens, most)[::-1]
 
 
-def with_the_one_before(question: str, history: Sequence[str]) -> str:
-    """The question; one that names nothing comes behind the last earlier question that does, so that the words of
-    both are searched for. Nothing is filled in: what "it" stands for is a model's to say."""
+def with_previous_question(question: str, history: Sequence[str]) -> str:
+    """The question as it is searched for without a model: one that names nothing follows the last question that does.
+
+    The words of both are then searched for. No pronoun is filled in: what "it" stands for is a model's to say.
+    """
     if not history or names_of(question):
         return question.strip()
     turns = [" ".join(turn.split()) for turn in history]

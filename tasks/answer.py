@@ -18,7 +18,7 @@ from prompts.text.words import content_terms, is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
 from tasks.citations import Source, best_quote, citation_of
-from tasks.grounding import Scorer, fallback_of, flagged, ground, word_coverage
+from tasks.grounding import Scorer, fallback_of, ground, uniform_flags, word_coverage
 from tasks.statements import can_state
 from tasks.step import BRIEF, step
 
@@ -57,8 +57,8 @@ class AnswerContext:
 class StatedAnswer:
     """An answer that needs no model: of a walk over the graph, of cells of tables, or points that are quoted.
 
-    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers, `looked_up` that it
-    says what triples say in the question's own words.
+    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers. `looked_up`:
+    triples say it in the question's own words.
     """
 
     text: str
@@ -141,7 +141,7 @@ async def answer(
             text=bound.text,
             values=(),
             citations=bound.citations,
-            grounding=flagged(bound.text, None),
+            grounding=uniform_flags(bound.text, None),
             fallback="partial",  # whether a quote answers the question is the reader's to judge
             answered_by="excerpts",
         )
@@ -191,7 +191,7 @@ def _stated(stated: StatedAnswer, context: AnswerContext, options: AnswerOptions
     quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(context.sources, 1)}
     bound = bind(AnswerDraft(stated.text, quotes=quotes), context.sources, options.documents)
     supported = True if stated.fallback == "none" else None
-    grounding = flagged(bound.text, supported) if stated.fallback != "abstained" else ()
+    grounding = uniform_flags(bound.text, supported) if stated.fallback != "abstained" else ()
     return Answered(
         text=bound.text, values=stated.values, citations=bound.citations, grounding=grounding,
         fallback=stated.fallback, answered_by=stated.answered_by,

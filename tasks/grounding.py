@@ -243,9 +243,9 @@ class _Answer(NamedTuple):
         if _coverage(claim, _read(self.question))[0] >= _NEARLY_ALL:
             return False
         said = (_read(text[start:end]) for text in evidence for start, end in sentences(text))
-        return any(_coverage(claim, one)[0] >= _NEARLY_ALL and self._asked_in(one) for one in said)
+        return any(_coverage(claim, one)[0] >= _NEARLY_ALL and self._holds_question(one) for one in said)
 
-    def _asked_in(self, said: _Reading) -> bool:
+    def _holds_question(self, said: _Reading) -> bool:
         """Whether each word and figure of the question stands in a sentence, its verb as well."""
         words = (terms for terms, _ in _words(self.question))
         figures = figures_in(self.question)
@@ -264,7 +264,7 @@ class _Answer(NamedTuple):
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
             asked = bool(cited) and not is_negated(claim) and _coverage(self.question, evidence)[0] >= _SUPPORTED
             return (True if asked and can_state(self.question, cited) else None), score
-        if is_bare(claim):
+        if is_name_alone(claim):
             return (True if self.answers_question(claim, cited or self.offered) else None), score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
             return (True if can_state(claim, cited) else None), score
@@ -274,7 +274,7 @@ class _Answer(NamedTuple):
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
 
 
-def is_bare(claim: str) -> bool:
+def is_name_alone(claim: str) -> bool:
     """Whether a claim is a name or a figure alone, and states nothing of it."""
     if is_han(claim):
         return all(tag[0] in _NOUNS for _, tag, _ in tagged(claim))
@@ -316,7 +316,7 @@ def ground_scored(
     return judged
 
 
-def flagged(text: str, supported: bool | None) -> tuple[Grounding, ...]:
+def uniform_flags(text: str, supported: bool | None) -> tuple[Grounding, ...]:
     """The sentences of a text, those that say anything with one and the same flag."""
     return tuple(
         Grounding(start=row.start, end=row.end, supported=supported if row.claim else None, markers=row.markers)

@@ -50,9 +50,10 @@ def _same_polarity(claim: str, sources: Sequence[str]) -> bool:
 
 
 def _has_polarity(terms: frozenset[str], negated: bool, known: Sequence[Clause]) -> bool:
-    """Whether a clause with these terms is negated as those of the sources are that share most with it.
+    """Whether the sources negate a clause with these terms as the claim does.
 
-    What is negated must be so there. What is not must not be denied by a clause of most of its words.
+    The clauses of the sources that share most terms with it decide: a negated clause needs a negated one among them. A
+    clause that is not negated only fails where they share MOST of its terms and all are negated.
     """
     shared = [(count, own_negated) for own, own_negated in known if (count := len(terms & own))]
     most = max((count for count, _ in shared), default=0)
@@ -107,9 +108,10 @@ def _same_order(claim: str, sources: Sequence[str]) -> bool:
 
 
 def _orders(first: str, second: str, told: frozenset[str], source: str) -> Iterator[tuple[str, str]]:
-    """The two names as (who does it, to whom), for each sentence that says what is told of both.
+    """The two names as (who does it, to whom), once for each sentence that has a term of `told` and both names.
 
-    Where a sentence has one of them behind what is told, and no other name before it, the title stands for the other.
+    The title counts as a name before the sentence where the sentence has only the other one, behind a term of `told`,
+    and no third name before that.
     """
     title, parts = _sentences_of(source)
     for sentence, terms, named in parts:

@@ -8,7 +8,7 @@ import pytest
 from flows.__main__ import main
 from flows.question import AskOptions, retrieve_passages
 from flows.session import Session, open_session
-from prompts.rewrite import with_the_one_before
+from prompts.rewrite import with_previous_question
 from tests.workspaces import asked, indexed, opened
 
 DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
@@ -27,7 +27,7 @@ DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed
     ],
 )
 def test_a_question_without_names_joins_the_one_before(history: tuple[str, ...], question: str, searched: str) -> None:
-    assert with_the_one_before(question, history) == searched
+    assert with_previous_question(question, history) == searched
 
 
 TEXTS = {

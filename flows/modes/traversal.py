@@ -23,7 +23,7 @@ from tasks.traverse.answer import (
     traversal_trail,
 )
 from tasks.traverse.entity_names import link
-from tasks.traverse.lookup import looked_up
+from tasks.traverse.lookup import support_of_lookup
 from tasks.traverse.meta_paths import Chain, Vocabulary
 from tasks.traverse.plan import Problem, StepResult, TraversalGraph, traverse
 from tasks.traverse.planning import plan, wrong_with
@@ -50,7 +50,7 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
             of_triples = all(
                 search.chunk(piece.chunk).kind == "triples" for piece in map(stated.of, relations_in(end.chains))
             )
-            said = looked_up(question.text, linked, planned.steps, end, walked_graph) if of_triples else None
+            said = support_of_lookup(question.text, linked, planned.steps, end, walked_graph) if of_triples else None
             walked = replace(walked, fallback=said or "partial", looked_up=said is not None)
             most = models.policy.limits.structure
             # All that was found, where the walk's own answer names a few.

@@ -213,8 +213,10 @@ class KeyList:
         self._state = reread[1]() if reread else None
 
     def callers(self) -> Mapping[str, Caller]:
-        """Those of now. Where the rows cannot be read, or all are gone, the earlier ones hold:
-        nobody is let in by a mistake in a file.
+        """The callers that are let in now, by the hash of their key.
+
+        Where the rows cannot be read, or all are gone, the earlier keys stay in force: a mistake in the file must not
+        open the service to everybody.
         """
         if self._reread is None or (state := self._reread[1]()) == self._state:
             return self._callers

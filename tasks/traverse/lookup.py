@@ -23,7 +23,7 @@ _OF = re.compile(rf"\b(?:of|by)(?: the)? *{SLOT}", re.IGNORECASE)
 _BY_WHOM = re.compile(r"\bby\b|由谁|被谁|是谁", re.IGNORECASE)
 
 
-def looked_up(
+def support_of_lookup(
     question: str, linked: Linked, steps: Sequence[CheckedStep], end: StepResult, graph: TraversalGraph
 ) -> Fallback | None:
     """How far imported triples support what a walk found for a question; None where it is no look-up."""
