@@ -35,6 +35,7 @@ EXCERPTS = {
     "abstained": "nothing was found that speaks of this",
 }
 UNCOMPARED = "cites the sources above; whether they support it cannot be told by words (another language?)"
+BOUND_BY_PROGRAM = "the model named no source: these are the sentences that say the same"
 MOST_FLAGGED = 3
 HISTORY_FORM = (
     'Write a list of turns, oldest first: texts, or {"role": "user" or "assistant", "content": its text}; '
@@ -145,6 +146,8 @@ def show_answer(
     if answer.citations:
         screen.line()
         screen.rows([source_line(citation) for citation in answer.citations], most_sources, indent=0, more=" sources")
+        if any(citation.bound_by == "program" for citation in answer.citations):
+            screen.line(BOUND_BY_PROGRAM, style="yellow")
     if used_reports := [report for report in trace.reports if report.points]:
         screen.line()
         screen.line("from the reports", style="bold")

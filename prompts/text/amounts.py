@@ -14,7 +14,6 @@ MONTHS = tuple("january february march april may june july august september octo
 MONTH_OF = {name: place for place, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
 MONTH = rf"(?:{'|'.join(sorted(MONTH_OF, key=len, reverse=True))})"
 WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
-YEAR = r"(?:1[0-9]|20)\d{2}"
 NUMBER_WORDS = {
     word: number
     for number, word in enumerate(

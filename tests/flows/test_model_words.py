@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli.ask import BOUND_BY_PROGRAM
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import open_runtime
@@ -51,6 +52,14 @@ def knowing(server: Server, answer: str, values: tuple[str, ...] = ("Tomas Reyd"
 def bare(text: str) -> str:
     """Without markers, whose numbers may differ."""
     return "".join(part for part in text.replace("[1]", "").replace("[2]", "").split())
+
+
+@pytest.mark.parametrize(("marker", "told"), [("", True), (" [1]", False)])
+def test_the_command_says_who_named_the_source(marker: str, told: bool, copied: Command, model_server: Server) -> None:
+    knowing(model_server, f"Orla Bridge was designed by Tomas Reyd{marker}.")
+    said = copied("ask", QUESTION).out
+    assert "[1] " in said
+    assert (BOUND_BY_PROGRAM in said) is told
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ function view(turn, workspace) {
     answer.trace.answered_by === "excerpts" ? t(`excerpts_${answer.fallback}`) : t(`supported_${support}`),
     ...answer.trace.ambiguity.map((row) => (row.taken ? t("read_as", row) : t("unclear", row))),
     unsupported.length > 0 && t("not_supported"),
+    answer.citations.some((citation) => citation.bound_by === "program") && t("bound_by_program"),
   ].filter(Boolean);
   return h(
     ".turn", {}, head, h(".answer", {}, markdown(answer.answer, { cite, flags: unsupported })),

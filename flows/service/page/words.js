@@ -45,6 +45,7 @@ const WORDS = {
   supported_ungrounded: ["Not supported by any source", "没有来源支持"],
   supported_uncompared: ["It cites sources; words cannot tell whether they support it", "引用了来源；无法按词判断来源是否支持"],
   supported_abstained: ["The documents do not say", "文档中没有说明"],
+  bound_by_program: ["The model named no source: these sentences say the same", "模型没有注明来源：这些句子说的相同"],
   excerpts_partial: ["Excerpts, not an answer: no model has read them", "摘录，不是答案：没有模型读过"],
   excerpts_abstained: ["Nothing was found that speaks of this", "没有找到相关的内容"],
   not_supported: ["No source supports what is underlined with dots.", "带点下划线的部分没有来源支持。"],
