@@ -9,9 +9,9 @@ import datetime
 import io
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import Field
 
@@ -22,7 +22,6 @@ from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_l
 
 if TYPE_CHECKING:
     from lxml import etree
-    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
 NO_VALUE = "(formula without a stored value)"
 _MOST_REGIONS = 100_000  # of merged cells, of a sheet
@@ -73,7 +72,14 @@ class _Size:
             raise Unreadable(f"more than {MOST_CELLS:,} cells or 100 MB of text: divide it")
 
 
-def _lines(sheet: "ReadOnlyWorksheet", beside: _Beside, size: _Size) -> list[str]:
+class _Sheet(Protocol):
+    """A sheet that is read row by row."""
+
+    def reset_dimensions(self) -> None: ...
+    def iter_rows(self) -> Iterable[Sequence[Any]]: ...
+
+
+def _lines(sheet: _Sheet, beside: _Beside, size: _Size) -> list[str]:
     regions = _Regions(beside.regions)
     rows, merged = list[list[str]](), dict[int, list[tuple[int, int]]]()
     sheet.reset_dimensions()
