@@ -448,7 +448,7 @@ async def answer_of(text: str, resources: Resources, response: Response, started
         route=result.route or unrouted, structure=result.structure, subquestions=result.subquestions,
         structures=result.structures, reports=result.reports, unlinked=question.unlinked,
         ambiguity=_ambiguities(question, session, result.passages, answered.citations),
-        answered_by=answered.answered_by, reasoning=answered.reasoning, removed_markers=answered.removed_markers,
+        answered_by=answered.answered_by, removed_markers=answered.removed_markers,
         spared=tuple(SparedCall(step=step, reason=reason) for step, reason in meter.spared()),
         reranking=result.reranking,
     )  # fmt: skip

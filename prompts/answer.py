@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from prompts.engine.calls import first_tokens, rough_tokens
 from prompts.engine.models import Models
@@ -21,36 +22,73 @@ from prompts.tailoring import Tailoring
 from prompts.text.regex import regex
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
+_MARKER = regex(r"\[\d+\]")
 _LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
-NOTHING = "(none)"  # in the place of an input that is empty
-VALUES = "The bare answers (names, figures, dates, yes or no) if such are asked for, else none."
 
 
 class AnswerWritten(BaseModel):
-    """An answer with its markers, its bare values, and whether the evidence answers the question at all."""
+    """An answer with its markers, and its bare values.
 
-    reasoning: str = Field(
-        default="",
-        description="First, in a few sentences: which pieces bear on the question, what follows from them together.",
-    )
-    answer: str = Field(default="", description="For the user, with markers [1]. Empty if not answerable.")
-    values: list[str] = Field(default_factory=list, description=VALUES)
-    answerable: bool = Field(default=True, description="False only if the evidence says nothing towards an answer.")
+    No model is asked whether the evidence answers the question at all: small ones say no beside a right answer. One
+    that says so all the same is believed where it gives neither values nor markers.
+    """
+
+    answer: str = Field(default="", description="With markers [1].")
+    values: list[str] = Field(default_factory=list)
+    answerable: SkipJsonSchema[bool] = True
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is an answer."""
+        text = self.answer.strip()
+        return bool(text) and (self.answerable or bool(self.values) or bool(_MARKER.search(text)))
 
 
-class AnswerQuestion(Signature, prompt="answer"):  # noqa: D101 -- its prompt tells
+class AnswerQuestion(Signature):
+    """Answer the question from the numbered evidence.
+
+    Begin with what was asked for. A plain question gets one sentence; a wide one as many
+    paragraphs, list items or table rows as it needs, in Markdown. Take names and figures over as
+    they are written.
+
+    After each statement put the number of the evidence that shows it, as [2], or [2][5] where it
+    takes several.
+
+    Use only the evidence; notes were made from the same documents, and the evidence holds where
+    they differ. Where one piece names what another tells of, put them together. Where pieces
+    contradict each other, say what each says. Where the evidence answers a part, answer that part
+    and say what is missing. Where it says nothing of what is asked, leave the answer empty.
+
+    Values are the answer without a sentence around it: names, figures with their units, dates, yes
+    or no.
+    """
+
+    notes: str = InputField()
+    evidence: str = InputField()
+    response: str = InputField()
     question: str = InputField()
-    response: str = InputField(desc="The user's wish for the form of the answer.")
-    notes: str = InputField(desc="What earlier steps made of the documents.")
-    evidence: str = InputField(desc="Pieces as [number] title: text, best first.")
     written: AnswerWritten = OutputField()
 
 
-class AnswerFromPoints(Signature, prompt="reduce"):  # noqa: D101 -- its prompt tells
+class AnswerFromPoints(Signature):
+    """Answer a question about a whole collection of documents from the points that several readers
+    noted.
+
+    Each point has its helpfulness (0 to 100) and the numbers of the statements that show it; the
+    evidence holds these statements. Open with the whole picture in one or two sentences. Then take
+    the themes by their weight, each in a paragraph or under a heading: what is said, by whom or
+    where, with telling details and figures, how widely it is shared, and where sources differ.
+    Merge what repeats, leave out what is beside the question, add nothing of your own.
+
+    After each statement put the numbers of the statements that show it, as [4][9]. Where no point
+    helps, leave the answer empty. Values are bare names, figures, dates or yes and no, where the
+    question asks for such.
+    """
+
+    points: str = InputField()
+    evidence: str = InputField()
+    response: str = InputField()
     question: str = InputField()
-    response: str = InputField(desc="The user's wish for the form of the answer.")
-    notes: str = InputField(desc="Points as (helpfulness) text [numbers], best first.")
-    evidence: str = InputField(desc="Statements as [number] title: text.")
     written: AnswerWritten = OutputField()
 
 
@@ -86,7 +124,6 @@ class AnswerDraft:
     text: str
     values: tuple[str, ...] = ()
     answerable: bool = True
-    reasoning: str = ""
     quotes: Mapping[int, QuotedSpan] = field(default_factory=dict)
     marks: frozenset[int] | None = None
 
@@ -119,7 +156,8 @@ class AnswerStep(TailoredStep):
     role = "answer"
     task: ClassVar[type[Signature]] = AnswerQuestion
     streams = "answer"
-    own_language = "the language of the question"
+    writes_in = "question"
+    notes_field: ClassVar[str] = "notes"
 
     def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
         super().__init__(models, Tailoring(language=language))
@@ -132,16 +170,17 @@ class AnswerStep(TailoredStep):
         """
         if self.is_offline:
             return excerpts(request)
-        prediction = await self.acall(
-            question=request.question,
-            response=request.response or NOTHING,
-            notes=notes_text(request.notes, self.policy.limits.notes) or NOTHING,
-            evidence=evidence_text(request.evidence),
-        )
-        written: AnswerWritten = prediction.written
+        notes = notes_text(request.notes, self.policy.limits.notes)
+        written: AnswerWritten = (
+            await self.acall(
+                question=request.question,
+                response=request.response,
+                evidence=evidence_text(request.evidence),
+                **{self.notes_field: notes},
+            )
+        ).written
         values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
-        answerable = written.answerable and bool(written.answer.strip())
-        return AnswerDraft(written.answer.strip(), values, answerable, written.reasoning.strip())
+        return AnswerDraft(written.answer.strip(), values, written.answers)
 
 
 class ReduceStep(AnswerStep):
@@ -149,17 +188,28 @@ class ReduceStep(AnswerStep):
 
     step = "reduce"
     task = AnswerFromPoints
+    notes_field = "points"
 
 
 class DirectWritten(BaseModel):
     """An answer from memory."""
 
-    reasoning: str = Field(default="", description="First, in a few sentences: what you know that bears on it.")
-    answer: str = Field(default="", description="For the user. Empty if not known.")
-    values: list[str] = Field(default_factory=list, description=VALUES)
+    answer: str = ""
+    values: list[str] = Field(default_factory=list)
 
 
-class AnswerDirectly(Signature, prompt="direct"):  # noqa: D101 -- its prompt tells
+class AnswerDirectly(Signature):
+    """Answer a question from your own knowledge: there are no documents, and the user is told so.
+
+    Begin with what was asked for: a sentence or two for a plain question, paragraphs for a wide
+    one. Say what you do not know, what is uncertain, and whether the question rests on something
+    that is not so. Write no markers and no sources. Where you would have to guess, leave the
+    answer empty.
+
+    Values are the answer without a sentence around it: names, figures with their units, dates, yes
+    or no.
+    """
+
     question: str = InputField()
     written: DirectWritten = OutputField()
 
@@ -169,6 +219,7 @@ class Direct(Step):
 
     step = "direct"
     role = "answer"
+    writes_in = "question"
     task = AnswerDirectly
 
     async def run(self, question: str) -> DirectWritten:

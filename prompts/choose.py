@@ -22,9 +22,19 @@ class ScopeRead(BaseModel):
     confidence: float = Field(ge=0, le=1)
 
 
-class ChooseScope(Signature, prompt="choose"):  # noqa: D101 -- its prompt tells
+class ChooseScope(Signature):
+    """Say whether a question to a collection of documents is about a part of it or about the
+    whole.
+
+    part: some passages hold the answer: a fact, a figure, an explanation, a procedure, an account
+    or a comparison of named things, a chain of facts. whole: no passage holds the answer, but what
+    many documents say together: their themes, tendencies and views, what is typical, frequent or
+    missing, all members of a kind. A question that names what it asks about is mostly about a
+    part. In doubt, say part.
+    """
+
+    documents: list[str] = InputField()
     question: str = InputField()
-    documents: list[str] = InputField(desc="Titles of some documents.")
     scope: ScopeRead = OutputField()
 
 

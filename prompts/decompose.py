@@ -35,9 +35,18 @@ class Parts(BaseModel):
     questions: list[str] = Field(min_length=1, max_length=MAX_PARTS, description=f"At most {MAX_PARTS}, in order.")
 
 
-class DecomposeQuestion(Signature, prompt="decompose"):  # noqa: D101 -- its prompt tells
+class DecomposeQuestion(Signature):
+    """Split a question into the fewest questions that can be looked up one by one.
+
+    Each asks for one thing and names it in full. Where it needs the answer to an earlier question,
+    write {1} for the first one's answer, {2} for the second's. A chain becomes its links, a
+    comparison one question for each thing compared, several concerns one question each. Leave out
+    conclusions: they are drawn afterwards. A question that asks for one thing, or for an overview,
+    stays as it is, unchanged and alone.
+    """
+
+    knowledge: list[str] = InputField()
     question: str = InputField()
-    knowledge: list[str] = InputField(desc="What the documents found are about, a line each.")
     parts: Parts = OutputField()
 
 
@@ -46,6 +55,7 @@ class Decompose(Step):
 
     step = "decompose"
     role = "decompose"
+    writes_in = "question"
     task = DecomposeQuestion
 
     async def run(self, question: str, knowledge: Sequence[str], plain: bool) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, replace
 
-from prompts.answer import NOTHING, AnswerStep, NumberedText, evidence_text
+from prompts.answer import AnswerStep, NumberedText, evidence_text
 from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE, ROLES, Models, Role
 from prompts.engine.spending import Meter, Spent
@@ -57,7 +57,7 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
             answer_text, right = str(extracted), any("Korb" in entity.name for entity in extracted.entities)
         else:
             evidence = evidence_text([NumberedText(1, "Velin", TEXT)])
-            asked = await step.acall(question=QUESTION, response=NOTHING, notes=NOTHING, evidence=evidence)
+            asked = await step.acall(question=QUESTION, response="", notes="", evidence=evidence)
             answer_text, right = asked.written.answer, "1912" in asked.written.answer
         structured = client.transport.structured
         if not right:

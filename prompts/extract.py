@@ -45,24 +45,141 @@ class _ReadPassage(Signature):
     passage: str = InputField()
 
 
-class ExtractGraph(_ReadPassage, prompt="extract extract_entities extract_relations extract_hard"):
+_GRAPH = """\
+Entities: every named thing of the given kinds; also methods, laws and problems where a kind asks
+for them.
+- name: the fullest form, spelt the same in all lines; never a pronoun or "the company".
+- kind: the given one that fits best.
+- description: what it is and what the passage says of it, with figures and dates.
+
+Relations: every statement that ties two of these entities.
+- source acts, owns, causes or is a part; target is acted on.
+- predicate: a verb phrase of two to five words.
+- description: a full sentence with names, time, place and amount. A denial, plan or rumour stays
+one.
+- strength: 10 inseparable, 7 lasting, 5 a single event, 3 indirect, 1 only named together.
+- keys: one to three themes; no names.
+- A second name of a thing is an entity of its own, tied by "also known as"."""
+_CLAIMS = """\
+Claims: what the passage asserts of an entity that could be dated or disputed, such as an
+accusation, sanction, denial, promise, decision, measurement or forecast.
+- subject: the entity; object: the one that it concerns, or nothing. kind: one word.
+- status: true where it is given as a fact, false where denied, else suspected.
+- since, until: as 2024-05-31, 2024-05 or 2024.
+- description: a full sentence. quote: the words of the passage, copied exactly."""
+_EXTRACT = """\
+List what a passage says as lines of a knowledge graph. Each line must be understood without the
+passage. Add nothing that the passage does not say. Read rows of tables like sentences under their
+heading."""
+_GLEAN = f"""{_EXTRACT}
+
+Another reader has made the list that is given as known. List only what it lacks; known names keep their spelling."""
+
+
+class ExtractGraph(_ReadPassage):
+    __doc__ = f"{_EXTRACT}\n\n{_GRAPH}"
     found: Extracted = OutputField()
 
 
-class ExtractClaims(_ReadPassage, prompt="extract extract_entities extract_relations extract_claims extract_hard"):
+class ExtractClaims(_ReadPassage):
+    __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}"
     found: Extracted = OutputField()
 
 
-class GleanGraph(_ReadPassage, prompt="extract glean extract_entities extract_relations"):
-    known: list[str] = InputField(desc="Entities, then relations as source -[predicate]-> target.")
+class GleanGraph(_ReadPassage):
+    __doc__ = f"{_GLEAN}\n\n{_GRAPH}"
+    known: list[str] = InputField()
     found: Extracted = OutputField()
 
 
-class GleanClaims(_ReadPassage, prompt="extract glean extract_entities extract_relations extract_claims"):
-    known: list[str] = InputField(
-        desc="Entities, then relations as source -[predicate]-> target, then claims as subject: claim."
-    )
+class GleanClaims(_ReadPassage):
+    __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_CLAIMS}"
+    known: list[str] = InputField()
     found: Extracted = OutputField()
+
+
+# Shown where the settings have none, each to passages in its script.
+EXAMPLES: Sequence[Mapping[str, Any]] = (
+    {
+        "title": "Harrow Mill",
+        "passage": "Founded by Edda Quist in 1871, the mill spun flax. She sold it to Brandt & Sons, which, some say, "
+        "had bribed the surveyor.",
+        "found": Extracted(
+            entities=[
+                EntityFound(name="Harrow Mill", kind="organisation", description="A flax mill, founded in 1871."),
+                EntityFound(name="Edda Quist", kind="person", description="Founded Harrow Mill in 1871 and sold it."),
+                EntityFound(name="Brandt & Sons", kind="organisation", description="A firm that bought Harrow Mill."),
+            ],
+            relations=[
+                RelationFound(
+                    source="Edda Quist",
+                    target="Harrow Mill",
+                    predicate="founded",
+                    description="Edda Quist founded Harrow Mill in 1871.",
+                    strength=10,
+                    keys=("founding of firms",),
+                ),
+                RelationFound(
+                    source="Edda Quist",
+                    target="Brandt & Sons",
+                    predicate="sold mill to",
+                    description="Edda Quist sold Harrow Mill to Brandt & Sons.",
+                    strength=5,
+                    keys=("sale of firms",),
+                ),
+            ],
+            claims=[
+                ClaimFound(
+                    subject="Brandt & Sons",
+                    kind="accusation",
+                    status="suspected",
+                    description="Some say that Brandt & Sons had bribed the surveyor.",
+                    quote="had bribed the surveyor",
+                )
+            ],
+        ),
+    },
+    {
+        "title": "南溪抽水站",
+        "passage": "该站由水利局于2016年建成，简称南溪站。",
+        "found": Extracted(
+            entities=[
+                EntityFound(name="南溪抽水站", kind="place", description="水利局于2016年建成的抽水站。"),
+                EntityFound(name="水利局", kind="organisation", description="2016年建成南溪抽水站的机构。"),
+                EntityFound(name="南溪站", kind="place", description="南溪抽水站的简称。"),
+            ],
+            relations=[
+                RelationFound(
+                    source="水利局",
+                    target="南溪抽水站",
+                    predicate="建成",
+                    description="水利局于2016年建成南溪抽水站。",
+                    strength=7,
+                    keys=("水利建设",),
+                ),
+                RelationFound(
+                    source="南溪抽水站",
+                    target="南溪站",
+                    predicate=ALIAS_PREDICATE,
+                    description="南溪抽水站简称南溪站。",
+                    strength=10,
+                ),
+            ],
+            claims=[
+                ClaimFound(
+                    subject="水利局",
+                    object="南溪抽水站",
+                    kind="建设",
+                    status="true",
+                    since="2016",
+                    until="2016",
+                    description="水利局于2016年建成南溪抽水站。",
+                    quote="由水利局于2016年建成",
+                )
+            ],
+        ),
+    },
+)
 
 
 class _ReadingStep(TailoredStep):
@@ -70,15 +187,15 @@ class _ReadingStep(TailoredStep):
 
     role = "extract"
     output_format = RecordsFormat(E="entities", R="relations")
-    own_language = "the passage's language"
-    examples = "extract"
+    writes_in = "passage"
+    examples = EXAMPLES
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.demos = [_shown(example) for example in tailoring.examples]
 
     @property
-    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+    def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
         """None where kinds are set: those of the examples are others."""
         return () if self.tailoring.entity_types else super().fitting_examples
 
@@ -98,7 +215,7 @@ class Glean(_ReadingStep):
         self.demos = [_missed(example) for example in self.demos]
 
     @property
-    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+    def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
         """With what a first reader missed."""
         return [_missed(example) for example in super().fitting_examples]
 

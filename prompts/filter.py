@@ -65,10 +65,20 @@ class Judgements(BaseModel):
     judgements: list[Judgement] = Field(min_length=1)
 
 
-class FilterKnowledge(Signature, prompt="filter"):  # noqa: D101 -- its prompt tells
-    question: str = InputField()
+class FilterKnowledge(Signature):
+    """Judge for each passage whether the hypothesis is true of it.
+
+    entailment: it is, in whatever words, language or units. neutral: the passage shares words or
+    names with the question, but leads nowhere near the answer, or is about another thing of that
+    name. contradiction: the passage is about what is asked and denies what another passage says:
+    another figure for the same thing and time, another person for the same act; "against" is the
+    number of that passage. Of two that contradict each other, label the less direct, older or less
+    complete one. A later state of affairs is no contradiction.
+    """
+
+    passages: str = InputField()
     hypothesis: str = InputField()
-    passages: str = InputField(desc="Passages as [number] title: text.")
+    question: str = InputField()
     judged: Judgements = OutputField()
 
 
@@ -104,6 +114,7 @@ class Filter(Step):
 
     step = "filter"
     role = "filter"
+    writes_in = "question"
     task = FilterKnowledge
 
     def judges(self, request: FilterRequest) -> bool:

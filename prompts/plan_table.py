@@ -52,9 +52,30 @@ class TablePlan(BaseModel):
     limit: int = Field(default=0, ge=0, description="How many are asked for; 0: one for max and min, else all.")
 
 
-class PlanOverTables(Signature, prompt="plan_table"):  # noqa: D101 -- its prompt tells
+class PlanOverTables(Signature):
+    """Plan how tables answer a question. A database computes the plan, so do no arithmetic: say
+    which table, which rows (filters), which columns and which operation. More cells may exist than
+    are shown.
+
+    operation: lookup, the cells of the columns in the filtered rows. list, the names of the rows
+    or the different cells of the first column. count, the rows. sum, average, of the first column.
+    difference, ratio, of the figures of two rows or things (the first filter minus, or divided by,
+    the second) or of two columns of one row. max, min, the rows with the highest or lowest figure
+    in the first column. compare, the figures of the things that are compared. sort, all rows by
+    the first column. none, where the tables do not hold the answer or no operation gives it.
+
+    filters must all hold; two with "equal" on one column mean either. Copy cells as the table
+    writes them, also where the question spells them otherwise. "contains" is for a part of a cell.
+    Between 10 and 20 is at_least 10 and at_most 20.
+
+    group_by: where a thing has several rows (one for each quarter), the column that names it;
+    without it each row counts by itself. Average percentages and prices, do not sum them. "The
+    oldest" is the lowest year. Take the column of the right year, unit and kind; none is better
+    than a wrong column. A column "document" tells the rows of several documents apart.
+    """
+
+    tables: str = InputField()
     question: str = InputField()
-    tables: str = InputField(desc="Number, name, rows, and the columns with some of their cells.")
     plan: TablePlan = OutputField()
 
 

@@ -53,9 +53,23 @@ class PointsWritten(BaseModel):
     points: list[PointWritten] = Field(default_factory=list)
 
 
-class AnswerPartly(Signature, prompt="partial"):
+class AnswerPartly(Signature):
+    """Note what these reports give towards the answer to a question about a whole collection of
+    documents.
+
+    Other readers read other reports; the answer is written from the points of all, so that what
+    you do not note is lost. Each point says one thing and stands alone: who or what, where and
+    when, with names, figures and telling details as written. A point may draw several statements
+    together, and says how many. Give both sides where statements disagree. What is said of
+    something else is no point.
+
+    findings are the numbers in brackets of all statements that show the point. score is how much
+    it helps: 90-100 answers the question or a main part of it, 70-89 an important part, 40-69 a
+    detail, an example or a differing view, 10-39 background. Where nothing helps, give no points.
+    """
+
+    reports: list[str] = InputField()
     question: str = InputField()
-    reports: list[str] = InputField(desc="Each a title and a summary, then numbered statements.")
     partial: PointsWritten = OutputField()
 
 
@@ -64,6 +78,7 @@ class Partial(Step):
 
     step = "partial"
     role = "answer"
+    writes_in = "question"
     task = AnswerPartly
 
     async def run(self, reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
@@ -112,10 +127,24 @@ class Explored(BaseModel):
     )
 
 
-class ExploreReports(Signature, prompt="explore"):
+class ExploreReports(Signature):
+    """Explore a collection of documents for the answer to a question: note what these texts give,
+    then say what to look up next.
+
+    points: each says one thing that helps to answer the question and stands alone, with names,
+    figures and details as written; findings are the numbers in brackets of all statements that
+    show it. score: 90-100 answers the question or a main part of it, 70-89 an important part,
+    40-69 a detail or a differing view, 10-39 background. Say nothing that the texts do not say.
+
+    follow_ups: questions to the documents whose answers would add most: what the texts leave open,
+    evidence for a general statement, the other side of a dispute, a part that nothing speaks of
+    yet. Each names in full what it asks about. None that is answered here or goes beyond the
+    question. score: 80-100 the answer would be wrong without it, 50-79 poorer, 10-49 worth a look.
+    """
+
+    reports: list[str] = InputField()
+    focus: str = InputField()
     question: str = InputField()
-    focus: str = InputField(desc="What was looked up.")
-    reports: list[str] = InputField(desc="Titles, then numbered statements.")
     explored: Explored = OutputField()
 
 
@@ -124,6 +153,7 @@ class Explore(Step):
 
     step = "explore"
     role = "answer"
+    writes_in = "question"
     task = ExploreReports
 
     async def run(self, focus: str, texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
@@ -160,9 +190,18 @@ class Ratings(BaseModel):
     ratings: list[Rating] = Field(default_factory=list)
 
 
-class RateReports(Signature, prompt="rate"):
+class RateReports(Signature):
+    """Rate from 0 to 10 how much reading each report would help to answer the question. Only the
+    opening of each is shown.
+
+    0: about something else. 2: shares a word with the question. 4: touches the matter. 6: holds a
+    part of the answer. 8: largely about what is asked. 10: exactly that. Judge what the report is
+    likely to hold, not how its words match. What you rate low is not read, so be generous in
+    doubt; rate by weight where the question is about everything. Rate every report by its number.
+    """
+
+    reports: list[str] = InputField()
     question: str = InputField()
-    reports: list[str] = InputField(desc="Each as [number] title: opening.")
     rated: Ratings = OutputField()
 
 

@@ -48,11 +48,28 @@ class ReportWritten(BaseModel):
     rating: float = Field(ge=0, le=10)
 
 
-class WriteReport(Signature, prompt="report"):  # noqa: D101 -- its prompt tells
-    entities: list[str] = InputField(
-        desc="Name, or name: description where the statements lack it; most connected first."
-    )
-    statements: list[str] = InputField(desc="Numbered, most connected first.")
+class WriteReport(Signature):
+    """Write a report on a group of closely tied entities from the numbered statements, for readers
+    who do not have them.
+
+    Look for what several statements show together: who acts on whom, causes and effects, courses
+    of events, rules and exceptions, figures to compare, disagreements. That is worth more than
+    single statements repeated.
+
+    findings: five to ten, fewer where the statements give no more. Each is one insight: a summary
+    in a sentence, an explanation in a paragraph with names, figures, dates and places as written,
+    and the numbers of the statements that it rests on, the most important first; no numbers in the
+    text. Findings differ, and together they cover what matters. Give both sides of a
+    contradiction. What is doubted, denied or planned stays so. Conclude only what the statements
+    carry.
+
+    rating: how much the group matters to the whole collection. 9-10: the collection turns on it;
+    7-8: a main thread; 5-6: worth a chapter; 3-4: a detail of something larger; 1-2: incidental;
+    0: only names.
+    """
+
+    entities: list[str] = InputField()
+    statements: list[str] = InputField()
     report: ReportWritten = OutputField()
 
 
@@ -62,7 +79,7 @@ class WriteReports(TailoredStep):
     step = "report"
     role = "report"
     task = WriteReport
-    own_language = "the statements' language"
+    writes_in = "statements"
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
         """The report that needs no model; None where a model has to write it."""

@@ -35,10 +35,22 @@ class PairVerdicts(BaseModel):
     verdicts: list[PairVerdict] = Field(default_factory=list)
 
 
-class ResolveNames(Signature, prompt="resolve"):  # noqa: D101 -- its prompt tells
-    pairs: list[str] = InputField(
-        desc="[number] name (kind): what is said; the same of the other name; rare names that stand beside both."
-    )
+class ResolveNames(Signature):
+    """Decide for each pair of names in a knowledge graph whether both mean one and the same thing.
+    In doubt they do not: a false join mixes two things up for every later question.
+
+    same is true for a middle name more or less, a slip of spelling, another script, a short or
+    former name, an abbreviation, a title or legal form; what is said of both must fit, and more
+    than the likeness of the names must speak for it: the same role, place, date or work, or the
+    same rare names beside both. Where nothing is said, only if one is plainly a written form of
+    the other.
+
+    same is false for relatives, namesakes, a whole and its part, a firm and its branch, a thing
+    and what is named after it, editions and models, and wherever what is said contradicts.
+    Different kinds decide nothing.
+    """
+
+    pairs: list[str] = InputField()
     decided: PairVerdicts = OutputField()
 
 

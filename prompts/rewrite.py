@@ -45,9 +45,25 @@ class Rewriting(BaseModel):
     ambiguities: list[Ambiguous] = Field(default_factory=list, description="Mostly none.")
 
 
-class RewriteQuestion(Signature, prompt="rewrite"):  # noqa: D101 -- its prompt tells
-    question: str = InputField(desc="The user's message.")
-    history: list[str] = InputField(desc="Earlier questions and answers, oldest first.")
+class RewriteQuestion(Signature):
+    """Rewrite the user's question so that it can be understood and searched for without the
+    conversation before it.
+
+    It asks for the same thing, no more and no less. Put what the conversation says in place of
+    pronouns, of "the second one", of what is left out ("And in 2021?"); what was said last is
+    meant first. Keep names, figures, dates, negations, and a wish for the form of the answer; of
+    several questions keep all. Drop greetings and asides. Do not answer. A question that stands
+    alone is given back as it is.
+
+    queries: short searches in the words of the documents, each for another aspect: the first link
+    of a chain, each thing compared. None where the question itself is enough.
+
+    ambiguities: words that fit several things and that the conversation does not settle. Write the
+    question in the likeliest reading. Mostly there are none.
+    """
+
+    history: list[str] = InputField()
+    question: str = InputField()
     rewriting: Rewriting = OutputField()
 
 
@@ -59,6 +75,7 @@ class Rewrite(Step):
 
     step = "rewrite"
     role = "rewrite"
+    writes_in = "question"
     task = RewriteQuestion
 
     async def run(self, question: str, history: Sequence[str]) -> Rewriting:
@@ -108,7 +125,16 @@ def with_previous_question(question: str, history: Sequence[str]) -> str:
     return f"{before} {question.strip()}"
 
 
-class WriteHypothesis(Signature, prompt="hypothesize"):  # noqa: D101 -- its prompt tells
+class WriteHypothesis(Signature):
+    """Write the passage in which somebody would find the answer to the question.
+
+    Only its likeness counts: real passages near to it are searched for. Write three to five plain
+    sentences of the sort of text in which the answer would stand (an encyclopedia for a fact, a
+    manual for a procedure, minutes or a report for an organisation's matter), with the names of
+    the question and the terms and kinds of figures that such a text uses. State an answer as if it
+    were known, a plausible one where you do not know it.
+    """
+
     question: str = InputField()
     passage: str = OutputField()
 
@@ -118,6 +144,7 @@ class Hypothesize(Step):
 
     step = "hypothesize"
     role = "rewrite"
+    writes_in = "question"
     task = WriteHypothesis
 
     async def run(self, question: str) -> str:
@@ -135,7 +162,16 @@ class Keys(BaseModel):
     low: list[str] = Field(default_factory=list, description=f"Specific things in it, at most {MAX_KEYS}.")
 
 
-class FindKeys(Signature, prompt="keywords"):  # noqa: D101 -- its prompt tells
+class FindKeys(Signature):
+    """Give the keys by which a knowledge graph is searched for a question.
+
+    low: the things that it names, in full, as documents would write them; also figures, dates and
+    terms that single something out. An abbreviation and its full form are two keys. high: what is
+    asked of these things, and the themes behind it, as an index would have them: "burial place",
+    "loss of work". One to five of each, those that matter most first; none where there is nothing
+    to name.
+    """
+
     question: str = InputField()
     found: Keys = OutputField()
 
@@ -145,6 +181,7 @@ class Keywords(Step):
 
     step = "keywords"
     role = "rewrite"
+    writes_in = "question"
     task = FindKeys
 
     async def run(self, question: str) -> Keys:

@@ -36,9 +36,22 @@ class Routed(BaseModel):
     margin: float = Field(default=0.0, ge=0, le=1, description="Lead over the next best structure.")
 
 
-class RouteQuestion(Signature, prompt="route"):
+class RouteQuestion(Signature):
+    """Choose the form into which documents are brought before a question is answered from them.
+
+    chunk: the passages as they stand, for one fact or explanation that a passage gives. table:
+    rows of things and columns of attributes, for figures, dates and properties of several things
+    or times: comparing, ranking, counting, adding up. graph: relations from thing to thing, for
+    chains ("the birthplace of its designer") and for how things are tied. algorithm: steps with
+    conditions, for how something is done, made or decided. catalogue: headings with points, for
+    summaries, arguments, themes, positions of several speakers.
+
+    Where several fit, take the one without which the answer would go wrong; where no form gains
+    anything, chunk. margin is the lead over the second best.
+    """
+
+    core_content: list[str] = InputField()
     question: str = InputField()
-    core_content: list[str] = InputField(desc="Title or first sentence of each document found.")
     routed: Routed = OutputField()
 
 

@@ -90,25 +90,59 @@ class CatalogueBuilt(StructureBuilt):
 class _Build(Signature):
     """What every structure is taken out of."""
 
-    question: str = InputField(desc="What is wanted.")
-    structure: StructureName = InputField()
     title: str = InputField()
-    sentences: str = InputField(desc="As [number] text, or [number] title: text.")
+    sentences: str = InputField()
+    question: str = InputField()
 
 
-class BuildTable(_Build, prompt="structurize_table"):
+class BuildTable(_Build):
+    """Take from the sentences the cells of the table that the question needs: a row for each thing
+    that is compared, counted or listed, a column for each thing told of it.
+
+    Use the wanted names of rows and columns, the same in all documents. Copy a cell letter by
+    letter with unit, sign and separators ("$1,308,463"); put period and unit into the column where
+    the cell lacks them. Compute nothing. Give a figure once, and leave out what is not asked
+    about.
+    """
+
     built: TableBuilt = OutputField()
 
 
-class BuildGraph(_Build, prompt="structurize_graph"):
+class BuildGraph(_Build):
+    """Take from the sentences the relations that lead from what the question names to what it asks
+    for.
+
+    Give each relation on such a way, also links that may only be needed; leave out the rest. Write
+    the full name of a thing, the same everywhere, in place of "he" or "it". The relation is a
+    short phrase, read from head to tail; a denial or limit is part of it ("director until 2018").
+    State nothing that a sentence does not say.
+    """
+
     built: GraphBuilt = OutputField()
 
 
-class BuildAlgorithm(_Build, prompt="structurize_algorithm"):
+class BuildAlgorithm(_Build):
+    """Take from the sentences the steps of the procedure that is asked for, in the order in which
+    they are done.
+
+    A step is one action with all that it needs: quantities, limits, tools, who does it; figures
+    and names as written. A condition ("only in winter") stands apart from the action. Alternatives
+    are 2a, 2b; a repetition is told in the action. Warnings belong to their step. Invent no step;
+    leave out other procedures.
+    """
+
     built: AlgorithmBuilt = OutputField()
 
 
-class BuildCatalogue(_Build, prompt="structurize_catalogue"):
+class BuildCatalogue(_Build):
+    """Put what the sentences say on the question into an outline with numbers.
+
+    Lines 1, 2, 3 are the topics, the weightiest first; the lines below (1.1, 1.2, 1.1.1) are what
+    is said on them, one statement a line in full sentences with names, figures and dates. Say once
+    what several sentences say; put what limits or contradicts a statement beside it; leave out
+    what is beside the question.
+    """
+
     built: CatalogueBuilt = OutputField()
 
 
@@ -131,6 +165,7 @@ class Structurize(Step):
 
     step = "structurize"
     role = "structurize"
+    writes_in = "sentences"
     task = BuildTable
     forms: ClassVar[dict[StructureName, type[Signature]]] = {
         "table": BuildTable, "graph": BuildGraph, "algorithm": BuildAlgorithm, "catalogue": BuildCatalogue,
@@ -156,9 +191,7 @@ class Structurize(Step):
         sentences = [
             lead.format(number=piece.number, title=piece.title, text=" ".join(piece.text.split())) for piece in evidence
         ]
-        prediction = await self.acall(
-            question=question, structure=self.structure, title="; ".join(titles), sentences="\n".join(sentences)
-        )
+        prediction = await self.acall(question=question, title="; ".join(titles), sentences="\n".join(sentences))
         pieces: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
         for label, attribute, value, sentence in _rows(prediction.built):
             piece = by_number.get(sentence, evidence[0])

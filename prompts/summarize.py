@@ -23,7 +23,18 @@ MOST_JOINED_TOKENS = 120
 _DEFINES = regex(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
 
 
-class SummarizeEntity(Signature, prompt="summarize"):  # noqa: D101 -- its prompt tells
+class SummarizeEntity(Signature):
+    """Write the one description of an entity in place of the statements that passages have left
+    about it.
+
+    Begin with what it is, under the given name; then the lasting and defining, then events in the
+    order of time. Keep every figure, date, name and condition as written; say once what several
+    say. Where statements contradict each other, give both sides. A statement about another thing
+    of this name is told as such ("Another ..."). What is doubted, denied or planned stays so. Add
+    nothing. Two to six full sentences, more where much is said, in one paragraph, without mention
+    of statements.
+    """
+
     name: str = InputField()
     statements: list[str] = InputField()
     description: str = OutputField()
@@ -43,8 +54,17 @@ class RelationsDescribed(BaseModel):
     relations: list[RelationDescribed] = Field(default_factory=list)
 
 
-class SummarizeRelations(Signature, prompt="relate"):  # noqa: D101 -- its prompt tells
-    relations: list[str] = InputField(desc="[number] source -[predicate]-> target, then a statement a line.")
+class SummarizeRelations(Signature):
+    """Several passages state the same relation between two entities. For each numbered relation
+    write one description in place of its statements, and keys to find it by.
+
+    description: one to four sentences that stand alone, with names for pronouns: how the two are
+    tied, since and until when, where, how much. Keep every figure, date, name and condition; say
+    once what several say; where statements contradict each other, give both sides. Add nothing.
+    keys: two to five themes under which somebody would look who names neither entity. No names.
+    """
+
+    relations: list[str] = InputField()
     described: RelationsDescribed = OutputField()
 
 
@@ -54,8 +74,7 @@ class Summarize(TailoredStep):
     step = "summarize"
     role = "summarize"
     task = SummarizeEntity
-    own_language = "the statements' language"
-    examples = "summarize"
+    writes_in = "statements"
 
     def sure(self, name: str, statements: tuple[str, ...]) -> str | None:
         """The description that needs no model; None where one is to be asked."""
@@ -90,8 +109,7 @@ class DescribeRelations(TailoredStep):
     step = "relate"
     role = "summarize"
     task = SummarizeRelations
-    own_language = "the statements' language"
-    examples = "relate"
+    writes_in = "relations"
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""

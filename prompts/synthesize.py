@@ -11,11 +11,27 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, OutputField, Signature, Step, definitions
+from prompts.engine.step import InputField, OutputField, Signature, Step
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
-KINDS = definitions("part_kinds")  # by PartKind
+KINDS: dict[PartKind, str] = {
+    "single_fact": ("asks for one fact that one passage states. The answer is short: a name, a date, a figure, a term"),
+    "multi_hop": (
+        "needs two of the passages: one says who or what is meant without the question naming it, "
+        "the other says what is asked of it. Neither passage alone answers it. The answer is "
+        "short"
+    ),
+    "comparison": (
+        "names two things that different passages speak of and asks how they compare in something "
+        "that both passages state. The answer is one of the two, yes or no, or a few words"
+    ),
+    "unanswerable": (
+        "asks for something that a reader of these passages would expect them to say and that "
+        "they do not say. It names what it asks about as the passages do. The answer is empty, "
+        "and so are the sentences"
+    ),
+}
 
 
 class CorpusDescribed(BaseModel):
@@ -24,9 +40,14 @@ class CorpusDescribed(BaseModel):
     description: str = Field(description="Four to eight sentences: what sort of documents, from whom, about what.")
 
 
-class DescribeCorpus(Signature, prompt="describe"):  # noqa: D101 -- its prompt tells
-    titles: list[str] = InputField(desc="Titles of some documents.")
-    samples: list[str] = InputField(desc="title: the beginning of a document")
+class DescribeCorpus(Signature):
+    """Describe a collection of documents from titles and the beginnings of some: what kind of
+    documents they are, by whom and for whom, and which matters, people, places and times they are
+    about. Describe the collection, not single documents, and say nothing that is not shown.
+    """
+
+    titles: list[str] = InputField()
+    samples: list[str] = InputField()
     corpus: CorpusDescribed = OutputField()
 
 
@@ -37,19 +58,33 @@ class CorpusUser(BaseModel):
     tasks: list[str] = Field(description="What this user wants to get done with them, a sentence each.")
 
 
-class ImagineUsers(Signature, prompt="users"):  # noqa: D101 -- its prompt tells
+class ImagineUsers(Signature):
+    """Name people who would use a collection of documents, each with tasks for which they need it.
+
+    Users differ in what they do, know and want; the tasks of one user differ in what they need of
+    the collection. Give exactly as many users, and tasks for each, as are asked for.
+    """
+
     description: str = InputField()
-    users: int = InputField(desc="How many users.")
-    tasks: int = InputField(desc="How many tasks for each.")
+    users: int = InputField()
+    tasks: int = InputField()
     people: list[CorpusUser] = OutputField()
 
 
-class AskAboutWhole(Signature, prompt="ask_whole"):  # noqa: D101 -- its prompt tells
+class AskAboutWhole(Signature):
+    """Write questions that this user would ask a collection of documents for this task.
+
+    Each needs the collection as a whole: its themes, what is common, contested, typical or missing
+    in it. None is answered by a single passage, asks for a single fact or names a document. Each
+    stands alone, without the user or the task, and asks for something other than the rest and the
+    known ones. Give exactly the number asked for.
+    """
+
     description: str = InputField()
     user: str = InputField()
     task: str = InputField()
-    known: list[str] = InputField(desc="Questions that there are already.")
-    number: int = InputField(desc="How many new ones.")
+    known: list[str] = InputField()
+    number: int = InputField()
     questions: list[str] = OutputField()
 
 
@@ -62,9 +97,18 @@ class PartAsked(BaseModel):
     sentences: list[int] = Field(description="The numbers of all sentences that the answer needs, and of no other.")
 
 
-class AskAboutPassages(Signature, prompt="ask_part"):  # noqa: D101 -- its prompt tells
+class AskAboutPassages(Signature):
+    """Write one question of the given kind about the passages, with its answer and the numbers of
+    the sentences that give it.
+
+    A reader who has not seen the passages must understand the question: it names in full what it
+    asks about, never "the passage" or "the author". It asks for what somebody would want to know.
+    The answer is what the sentences say, in their words where it is a name or a figure. Where the
+    passages allow no such question, leave the question empty.
+    """
+
+    passages: list[str] = InputField()
     kind: str = InputField()
-    passages: list[str] = InputField(desc="title, and under it its sentences by number")
     asked: PartAsked = OutputField()
 
 
@@ -75,10 +119,18 @@ class QuestionChecked(BaseModel):
     verdict: Literal["answerable", "global", "unanswerable"]
 
 
-class CheckQuestion(Signature, prompt="check_question"):  # noqa: D101 -- its prompt tells
+class CheckQuestion(Signature):
+    """Say whether a collection of documents can answer a question. You see a description of the
+    collection and the passages that a search finds.
+
+    answerable: the passages state the answer. global: the question is about the collection as a
+    whole, and the description and passages show that it speaks of the matter. unanswerable:
+    neither; that a passage names what is asked about is not enough.
+    """
+
     description: str = InputField()
+    passages: list[str] = InputField()
     question: str = InputField()
-    passages: list[str] = InputField(desc="title: passage")
     check: QuestionChecked = OutputField()
 
 
@@ -87,6 +139,7 @@ class DescribeCollection(Step):
 
     step = "describe"
     role = "synthesize"
+    writes_in = "samples"
     task = DescribeCorpus
 
     async def run(self, titles: Sequence[str], samples: Sequence[str]) -> str:
@@ -99,6 +152,7 @@ class FindUsers(Step):
 
     step = "users"
     role = "synthesize"
+    writes_in = "description"
     task = ImagineUsers
 
     async def run(self, description: str, users: int, tasks: int) -> list[CorpusUser]:
@@ -118,6 +172,7 @@ class AskWhole(Step):
 
     step = "ask_whole"
     role = "synthesize"
+    writes_in = "description"
     task = AskAboutWhole
 
     async def run(self, description: str, user: str, task: str, known: Sequence[str], number: int) -> list[str]:
@@ -132,6 +187,7 @@ class AskPart(Step):
 
     step = "ask_part"
     role = "synthesize"
+    writes_in = "passages"
     task = AskAboutPassages
 
     async def run(self, kind: PartKind, passages: Sequence[str]) -> PartAsked:

@@ -1,7 +1,7 @@
-"""A step that writes for somebody: the persona stands before its instruction, the language in it."""
+"""A step that writes for somebody: the persona stands before its instruction."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any
 
 from prompts.engine.models import Models
 from prompts.engine.output_formats import unwrapped
@@ -11,28 +11,21 @@ from prompts.tailoring import UNTAILORED, Tailoring
 
 
 class TailoredStep(Step):
-    """A step that writes for somebody. `own_language` is how its instruction names the language that is the default.
-
-    With `sparing` no model is asked where rules give what it would.
-    """
-
-    own_language: ClassVar[str]
+    """A step that writes for somebody; with `sparing` no model is asked where rules give what it would."""
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
         super().__init__(models)
         self.tailoring = tailoring
+        self.language = tailoring.language
         self.sparing = sparing
 
     @property
     def instruction(self) -> str:
-        """With the persona before it and the language in it, where they are set."""
-        persona, language = self.tailoring.persona, self.tailoring.language
-        text = unwrapped(super().instruction)
-        if language:
-            text = text.replace(self.own_language, neutralise(language))
+        """With the persona before it, where one is set."""
+        persona, text = self.tailoring.persona, unwrapped(super().instruction)
         return f"{neutralise(persona)}\n\n{text}" if persona else text
 
     @property
-    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+    def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
         """None where a language is set: the examples are written in others."""
         return () if self.tailoring.language else super().fitting_examples

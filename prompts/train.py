@@ -9,11 +9,17 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, OutputField, Signature, Step, definitions
+from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.structures import StructureName
 
 LETTERS = "ABCDE"
-FORMS = definitions("forms")  # by StructureName
+FORMS: dict[StructureName, str] = {
+    "table": "a table: rows of things, columns of attributes",
+    "graph": "a graph: triples of head, relation, tail",
+    "algorithm": "an algorithm: numbered steps with conditions",
+    "catalogue": "a catalogue: numbered headings with a line for each point",
+    "chunk": "the passages as they stand, in no other form",
+}
 
 
 class SyntheticTask(BaseModel):
@@ -29,10 +35,20 @@ class SyntheticTasks(BaseModel):
     tasks: list[SyntheticTask]
 
 
-class SynthesizeTasks(Signature, prompt="synthesize_tasks"):  # noqa: D101 -- its prompt tells
+class SynthesizeTasks(Signature):
+    """Invent tasks for a system that answers questions from many long documents over which the
+    answer is scattered. A task is a question and the titles of its documents.
+
+    The examples show how varied and how hard tasks are; choose other fields, kinds of documents
+    and things to be done. About as many tasks each should compare figures or properties, follow
+    relations over several links, ask how something is done, ask for an account of a matter, and
+    ask for a single fact. A question does not say which form of notes would help. No task repeats
+    or varies an example. Write titles, too, in the language asked for.
+    """
+
     language: str = InputField()
-    number: int = InputField(desc="How many tasks.")
-    examples: list[str] = InputField(desc="Question (titles).")
+    number: int = InputField()
+    examples: list[str] = InputField()
     new: SyntheticTasks = OutputField()
 
 
@@ -52,10 +68,18 @@ class Synthesize(Step):
         return [task for task in new.tasks if task.question.strip()]
 
 
-class SimulateSolution(Signature, prompt="simulate_solution"):  # noqa: D101 -- its prompt tells
-    question: str = InputField()
-    documents: list[str] = InputField(desc="Titles.")
+class SimulateSolution(Signature):
+    """Imagine how a task is solved with notes on the documents in the given form.
+
+    Judge by the titles what the documents hold. Say in three to six sentences what the notes would
+    hold, how the answer is read from them, and where that is easy, laborious or goes wrong,
+    because the form loses or mixes up what matters. Neither praise nor condemn the form, and do
+    not answer the question.
+    """
+
+    documents: list[str] = InputField()
     form: str = InputField()
+    question: str = InputField()
     solution: str = OutputField()
 
 
@@ -64,6 +88,7 @@ class Simulate(Step):
 
     step = "simulate_solution"
     role = "synthesize"
+    writes_in = "question"
     task = SimulateSolution
 
     async def run(self, question: str, documents: Sequence[str], structure: StructureName) -> str:
@@ -78,10 +103,19 @@ class Ranking(BaseModel):
     ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(description="All letters, the best first.")
 
 
-class RankSolutions(Signature, prompt="rank_solutions"):  # noqa: D101 -- its prompt tells
+class RankSolutions(Signature):
+    """Rank ways to solve a task over long documents by how likely each leads to a complete and
+    right answer.
+
+    First say what the task needs: values side by side, links to follow, steps in order, points
+    under headings, or one place to read. Prefer the way that shows all that is needed and nothing
+    to be undone; of two that would do, the plainer. Length and wording count for nothing. Rank
+    every letter once.
+    """
+
+    documents: list[str] = InputField()
+    solutions: list[str] = InputField()
     question: str = InputField()
-    documents: list[str] = InputField(desc="Titles.")
-    solutions: list[str] = InputField(desc="Each with its letter.")
     judged: Ranking = OutputField()
 
 

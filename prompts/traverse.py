@@ -78,12 +78,37 @@ class PlannedQuestion(BaseModel):
     )
 
 
-class PlanQuestion(Signature, prompt="plan"):  # noqa: D101 -- its prompt tells
+class PlanQuestion(Signature):
+    """Plan the walk through a knowledge graph that answers a question. The graph holds directed
+    relations, subject -[relation]-> object; a program carries the plan out as it stands, and what
+    the last step finds is the answer.
+
+    type: s** all about one thing; sp* what stands in given relations to a thing, also along a
+    chain; s*o how two things are connected; spo whether a relation holds, or what things share;
+    nested several of these.
+
+    operator: neighbours, all relations of the sources (s**). follow, where the hops lead from the
+    sources, one after the other (sp*). connect, the shortest paths from sources to targets, by the
+    relations of the hops if there are any (s*o). check, whether the hops lead from sources to
+    targets (spo). intersect, difference, of earlier results. count, how many things a result holds
+    or the hops lead to. max, min, sort, the sources by the value that the hops lead to, or by how
+    many things.
+
+    sources and targets are names from the list, or {1} for what step 1 found; * is everything, for
+    count, max, min and sort with hops. relation is copied from the list: take the one that means
+    what is asked. inverse is true where the walk goes from object to subject: with "children" from
+    parent to child, the parents of somebody are children, inverse. kind narrows where a hop ends.
+
+    Use the fewest steps: a chain is one follow with several hops. For what two things share,
+    follow from each, then intersect. For a superlative in a group, follow to the group, then max
+    or min of {1}. Where no relation means what is asked, take connect or neighbours.
+    """
+
+    relations: list[str] = InputField()
+    around: list[str] = InputField()
+    names: list[str] = InputField()
+    unknown: list[str] = InputField()
     question: str = InputField()
-    names: list[str] = InputField(desc="What the question names, as the graph calls it.")
-    unknown: list[str] = InputField(desc="What looks like a name in it, and is none of the graph's.")
-    around: list[str] = InputField(desc="Ways that lead on from these names.")
-    relations: list[str] = InputField(desc="The graph's relations, those near these names first.")
     plan: PlannedQuestion = OutputField()
 
 

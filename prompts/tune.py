@@ -59,8 +59,21 @@ class Tuned(BaseModel):
     examples: list[ExampleShown] = Field(default_factory=list, max_length=MOST_EXAMPLES)
 
 
-class TuneToDomain(Signature, prompt="tune"):  # noqa: D101 -- its prompt tells
-    sample: list[str] = InputField(desc="title: passage")
+class TuneToDomain(Signature):
+    """Fit a model's prompts to documents like those of the sample. It will read them passage by
+    passage, list entities and relations, and write descriptions and reports.
+
+    - persona: the expert with an eye for such documents, and the readers, as an address: "You are
+    a ... who writes for ...".
+    - language: the language of the sample, in English, one word.
+    - entity_types: four to twelve kinds that readers ask about, from the concrete (person, place)
+    to what is special to the field; each can be told from the others. None for dates, amounts or
+    single words.
+    - examples: two or three different short passages of the sample, copied word for word, each
+    with ALL its entities (named as in the passage) and the relations between them.
+    """
+
+    sample: list[str] = InputField()
     found: Tuned = OutputField()
 
 

@@ -218,7 +218,6 @@ class Trace(Record):
     decision: ModeDecision | None = None
     effort: Effort = "medium"
     answered_by: AnsweredBy = "excerpts"
-    reasoning: str = ""
     removed_markers: tuple[str, ...] = ()
     spared: tuple[SparedCall, ...] = ()
     reranking: Reranking | None = None

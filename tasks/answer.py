@@ -78,7 +78,6 @@ class Answered:
     grounding: tuple[Grounding, ...]
     fallback: Fallback
     answered_by: AnsweredBy
-    reasoning: str = ""
     removed_markers: tuple[str, ...] = ()
 
 
@@ -133,7 +132,7 @@ async def answer(
     bound = bind(draft, context.sources, options.documents)
     if not draft.answerable:
         return replace(
-            abstained(question, answered_by, bound.text), citations=bound.citations, reasoning=draft.reasoning,
+            abstained(question, answered_by, bound.text), citations=bound.citations,
             removed_markers=bound.removed,
         )  # fmt: skip
     if writer.is_offline:
@@ -161,7 +160,6 @@ async def answer(
         grounding=grounding,
         fallback=fallback if citations or fallback != "none" else "partial",
         answered_by=answered_by,
-        reasoning=draft.reasoning,
         removed_markers=bound.removed,
     )
     return withheld(question, answered) if options.strict else answered
@@ -315,7 +313,7 @@ def withheld(question: str, answered: Answered) -> Answered:
     if all(row.supported is not False for row in answered.grounding):
         return answered
     if not any(row.supported for row in answered.grounding):
-        return replace(abstained(question, answered.answered_by), reasoning=answered.reasoning)
+        return abstained(question, answered.answered_by)
     rows: list[Grounding] = []
     text, at = "", 0
     for row in answered.grounding:

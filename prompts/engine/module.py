@@ -15,11 +15,12 @@ from prompts.engine.bridge import run_sync
 from prompts.engine.calls import Call, Doubtful, Message, NotAsAsked, rough_tokens
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.models import priority
-from prompts.engine.output_formats import conversation, rendered, shape_of, system_message, texts
+from prompts.engine.output_formats import conversation, shape_of, texts
 from prompts.engine.prompt_guard import restore
 from prompts.engine.spending import Spent
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show, TextField, Withdrawn
+from prompts.text.languages import language_name
 from prompts.text.words import is_han
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
@@ -133,20 +134,25 @@ class StepModule(dspy.Predict):
     ) -> tuple[Message, ...]:
         """What the model reads for these inputs; `demos` take the place of the step's own."""
         return conversation(
-            self.step, self.signature, self.of.output_format, demos or self.demos, inputs, self._examples
-        )
+            self.step, self.signature, self.of.output_format, demos or self.demos or self._examples(inputs), inputs,
+            self._language(inputs)
+        )  # fmt: skip
 
-    @cached_property
-    def _examples(self) -> tuple[str, str]:
-        """What inputs in other languages and those in Chinese are shown: the examples in their script, or else all."""
-        by_script: dict[bool, list[Mapping[str, object]]] = {False: [], True: []}
-        for example in self.of.fitting_examples:
-            given = [example.get(name) for name in self.signature.input_fields]
-            by_script[is_han("\n".join(texts(given)))].append(example)
-        return self._rendered(by_script[False]), self._rendered(by_script[True])
+    def _examples(self, inputs: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
+        """The examples in the script of the inputs, or else all."""
+        examples = self.of.fitting_examples
+        own = [example for example in examples if self._is_chinese(example) == self._is_chinese(inputs)]
+        return own or examples
 
-    def _rendered(self, examples: Sequence[Mapping[str, object]]) -> str:
-        return rendered(self.signature, self.of.output_format, examples or self.of.fitting_examples)
+    def _is_chinese(self, inputs: Mapping[str, object]) -> bool:
+        return is_han("\n".join(texts([inputs.get(name) for name in self.signature.input_fields])))
+
+    def _language(self, inputs: Mapping[str, object]) -> str:
+        """The language that the answer is written in; empty where the step does not say."""
+        field = self.of.writes_in
+        if self.of.language or not field:
+            return self.of.language
+        return language_name("\n".join(texts([inputs.get(field)]))) or f"the language of the {field}"
 
     @cached_property
     def _example_sentences(self) -> frozenset[str]:
@@ -158,9 +164,7 @@ class StepModule(dspy.Predict):
         """All that the model reads, with the examples of every script; inputs that differ from call to call stand as
         their names in angle brackets."""
         inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.of.fixed
-        _, *turns = self.messages(inputs)
-        examples = self._rendered([]) if len(turns) == 1 else ""
-        return system_message(self.step, self.signature, self.of.output_format, examples), *turns
+        return self.messages(inputs, self.demos or self.of.fitting_examples)
 
     @property
     def prompt_hash(self) -> str:

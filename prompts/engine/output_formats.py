@@ -1,12 +1,9 @@
 """Output formats: what a model reads for one step, and how its answer is written and read (JSON or records).
 
-The system message is `Step: <name>`, the instruction, the inputs' descriptions, the form of the answer, and examples of
-our own. The user message has a line `[[ ## field ## ]]` before each input: a string as it is (neutralised), anything
-else as JSON on one line. The answer is one JSON object with the signature's output fields, or tab-separated records
-where a step says so.
-
-Our examples are no turns: a server that cuts a request without a word could lose the last turn and have an example's
-answered in its place.
+The system message is `Step: <name>`, the instruction and the form of the answer. Examples are turns of a user and a
+model. The last user message has a line `[[ ## field ## ]]` before each input that is not empty: a string as it is
+(neutralised), anything else as JSON on one line; after the inputs it says which language to write in. The answer is one
+JSON object with the signature's output fields, or tab-separated records where a step says so.
 """
 
 import hashlib
@@ -24,7 +21,6 @@ from prompts.engine.calls import REPEATED, Doubtful, Message, NotAsAsked, Schema
 from prompts.engine.json_reading import number_of, read_object
 from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.text.regex import regex
-from prompts.text.words import is_han
 
 if TYPE_CHECKING:
     import dspy
@@ -45,31 +41,10 @@ _RULE = regex(r"[\s|:=_*\-–—]+|```\w*")  # a line across, or of a fence
 
 
 @memo
-def system_message(
-    step: str, signature: "type[dspy.Signature]", output: "JsonFormat", examples: str = "", chinese: bool = True
-) -> Message:
-    """The part of a request that all calls of a step share; made once. `examples` are as `rendered` makes them.
-
-    Paragraphs of the instruction that begin with 例 are for inputs in Chinese.
-    """
-    inputs = []
-    for name, field in signature.input_fields.items():
-        description = _description(name, field)
-        inputs.append(f"- {name}: {description}" if description else f"- {name}")
-    paragraphs = unwrapped(str(signature.instructions)).split("\n\n")
-    instructions = "\n\n".join(text for text in paragraphs if chinese or not text.startswith("例"))
-    parts = [f"Step: {step}\n{instructions}", "You are given:\n" + "\n".join(inputs), output.form(signature), examples]
-    return Message("system", "\n\n".join(filter(None, parts)))
-
-
-def rendered(signature: "type[dspy.Signature]", output: "JsonFormat", examples: Sequence[Mapping[str, object]]) -> str:
-    """Examples as a part of the instruction: the inputs, then the answer in its form; empty without any."""
-    parts = []
-    for example in examples:
-        inputs = [f"{name}: {_shown(example[name])}" for name in signature.input_fields if name in example]
-        answer = neutralise(output.write(signature, example))
-        parts.append("\n".join(["Example, not to be repeated.", *inputs, "→", answer]))
-    return "\n\n".join(parts)
+def system_message(step: str, signature: "type[dspy.Signature]", output: "JsonFormat") -> Message:
+    """The part of a request that all calls of a step share; made once."""
+    instructions = unwrapped(str(signature.instructions))
+    return Message("system", f"Step: {step}\n{instructions}\n\n{output.form(signature)}")
 
 
 def unwrapped(text: str) -> str:
@@ -87,12 +62,20 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
-def user_message(signature: "type[dspy.Signature]", inputs: Mapping[str, object], whole: bool = True) -> Message:
-    """The inputs, neutralised. A missing one is an error: an empty prompt would be answered with invention."""
+def user_message(
+    signature: "type[dspy.Signature]", inputs: Mapping[str, object], whole: bool = True, language: str = ""
+) -> Message:
+    """The inputs that are not empty, neutralised, and the language to write in.
+
+    A missing one is an error: an empty prompt would be answered with invention.
+    """
     missing = [name for name in signature.input_fields if name not in inputs]
     if missing and whole:
         raise TypeError(f"The step needs the input {missing[0]!r}.")
-    parts = [f"[[ ## {name} ## ]]\n{_shown(inputs[name])}" for name in signature.input_fields if name in inputs]
+    given = {name: inputs[name] for name in signature.input_fields if name in inputs}
+    parts = [f"[[ ## {name} ## ]]\n{_shown(value)}" for name, value in given.items() if value not in ("", [])]
+    if language:
+        parts.append(f"Write in {neutralise(language)}.")
     return Message("user", "\n\n".join(parts))
 
 
@@ -112,13 +95,9 @@ def conversation(
     output: "JsonFormat",
     demos: Sequence[Mapping[str, object]],
     inputs: Mapping[str, object],
-    examples: tuple[str, str] = ("", ""),
+    language: str = "",
 ) -> tuple[Message, ...]:
-    """System message, demonstrations that have an output (as turns of their own), then the inputs.
-
-    Of the system message's examples those for inputs in Chinese (the second) or in another language are shown; they
-    stand back where there are demonstrations.
-    """
+    """System message, demonstrations that have an output (as turns of their own), then the inputs."""
     turns: list[Message] = []
     for demo in demos:
         if any(name in demo for name in signature.output_fields):
@@ -126,11 +105,10 @@ def conversation(
                 user_message(signature, demo, whole=False),
                 Message("assistant", neutralise(output.write(signature, demo))),
             ]
-    chinese = is_han("\n".join(texts(dict(inputs))))
     return (
-        system_message(step, signature, output, "" if turns else examples[chinese], chinese),
+        system_message(step, signature, output),
         *turns,
-        user_message(signature, inputs),
+        user_message(signature, inputs, language=language),
     )
 
 
@@ -193,7 +171,9 @@ class JsonFormat:
     def write(self, signature: "type[dspy.Signature]", outputs: Mapping[str, object]) -> str:
         """An answer with these outputs, as an example for a model; what is missing stays out."""
         values = {name: outputs[name] for name in signature.output_fields if name in outputs}
-        return json.dumps(to_jsonable_python(values), ensure_ascii=False)
+        (first, *more) = values.values()
+        only = not more and isinstance(first, BaseModel)
+        return json.dumps(to_jsonable_python(first if only else values), ensure_ascii=False)
 
 
 @memo
@@ -205,6 +185,12 @@ def _answer_model(signature: "type[dspy.Signature]") -> type[BaseModel]:
 
 @memo
 def _full_schema(signature: "type[dspy.Signature]") -> Schema:
+    """The schema of the answer: of the one output model itself, or of an object with a key for each output."""
+    kinds = [field.annotation for field in signature.output_fields.values()]
+    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], BaseModel):
+        schema = kinds[0].model_json_schema()
+        schema.pop("description", None)  # a model's docstring is for us
+        return schema
     definitions: Schema = {}
     properties: Schema = {}
     for name, field in signature.output_fields.items():

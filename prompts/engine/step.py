@@ -5,13 +5,10 @@ the model, or gives the same typed output by rules (`prompts/offline/`), so that
 DSPy is slow to load: a step's `module`, which asks the model alone, is made at its first use.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
-
-from pydantic import TypeAdapter
 
 from prompts.engine.calls import memo
 from prompts.engine.effort import Policy
@@ -30,9 +27,9 @@ Outputs = Mapping[str, Any]
 Inputs = Mapping[str, Any]
 
 
-def InputField(desc: str = "") -> Any:  # noqa: N802 -- as DSPy calls it
-    """A field that is given, and what a model is told of it."""
-    return "InputField", desc
+def InputField() -> Any:  # noqa: N802 -- as DSPy calls it
+    """A field that is given."""
+    return "InputField", ""
 
 
 def OutputField(desc: str = "") -> Any:  # noqa: N802 -- as DSPy calls it
@@ -43,11 +40,8 @@ def OutputField(desc: str = "") -> Any:  # noqa: N802 -- as DSPy calls it
 class Signature:
     """What goes into a step and comes out of it, written like a signature of DSPy's.
 
-    Its docstring is what the model is told to do: the files of `prompts/instructions/` that `prompt` names.
+    The docstring of a subclass is its instruction: what the model is told to do.
     """
-
-    def __init_subclass__(cls, prompt: str = "") -> None:
-        cls.__doc__ = instruction(*prompt.split())
 
     @classmethod
     @memo
@@ -59,7 +53,8 @@ class Signature:
         for name, kind in get_type_hints(cls).items():
             field, desc = getattr(cls, name)
             fields[name] = kind, getattr(dspy, field)(**({"desc": desc} if desc else {}))
-        signature: type[dspy.Signature] = dspy.make_signature(fields, instruction or cls.__doc__, cls.__name__)
+        told = instruction or cleandoc(cls.__doc__ or "")
+        signature: type[dspy.Signature] = dspy.make_signature(fields, told, cls.__name__)
         return signature
 
 
@@ -67,8 +62,9 @@ class Step:
     """Base of all steps. A subclass names its step, role and signature, and has a `run` with arguments of its own.
 
     `output_format` is how the answer is written; `on_text` gets the text field `streams` in pieces meanwhile, for the
-    screen alone, and Withdrawn where those before it do not hold; `examples` names those of `prompts/examples.toml`
-    that stand in the system message, unless the step has demonstrations (`demos`), which are turns of their own.
+    screen alone, and Withdrawn where those before it do not hold. `examples` are shown as turns of a user and a model,
+    unless the step has demonstrations (`demos`) of its own. The answer is in the language of the input `writes_in`, or
+    in `language` where that is set.
     """
 
     step: ClassVar[str]
@@ -76,7 +72,9 @@ class Step:
     task: ClassVar[type[Signature]]
     output_format: ClassVar[JsonFormat] = JsonFormat()
     streams: ClassVar[str] = ""
-    examples: ClassVar[str] = ""
+    examples: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    writes_in: ClassVar[str] = ""
+    language: str = ""
     demos: Sequence[Mapping[str, object]] = ()
 
     def __init__(self, models: Models) -> None:
@@ -128,12 +126,12 @@ class Step:
     def instruction(self) -> str:
         """What the model is told to do: a user's own instruction, or the signature's."""
         own = (self.models.instructions.get(name, "").strip() for name in self.instruction_names)
-        return neutralise(next(filter(None, own), "")) or str(self.task.__doc__)
+        return neutralise(next(filter(None, own), "")) or cleandoc(self.task.__doc__ or "")
 
     @property
-    def fitting_examples(self) -> Sequence[Mapping[str, object]]:
+    def fitting_examples(self) -> Sequence[Mapping[str, Any]]:
         """The examples that do not contradict the settings."""
-        return examples_of(self.examples, self.task) if self.examples else ()
+        return self.examples
 
     @property
     def fixed(self) -> dict[str, object]:
@@ -159,30 +157,3 @@ class Step:
 def left_out(many: int, numbers: Iterable[int]) -> str:
     """Which of so many numbered items an answer says nothing of; empty where it says something of all."""
     return ", ".join(map(str, sorted(set(range(many)) - set(numbers))))
-
-
-def instruction(*names: str) -> str:
-    """What a step's model is told to do: these files of `prompts/instructions/`, in the form that a user's own has."""
-    folder = files("prompts").joinpath("instructions")
-    return "\n\n".join(folder.joinpath(f"{name}.md").read_text(encoding="utf-8").strip() for name in names)
-
-
-@cache
-def _tables(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("prompts").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def definitions(name: str) -> Mapping[str, str]:
-    """What prompts say of each of these choices: a table of `prompts/definitions.toml`."""
-    table: Mapping[str, str] = _tables("definitions")[name]
-    return table
-
-
-@memo
-def examples_of(step: str, task: type[Signature]) -> tuple[dict[str, object], ...]:
-    """A step's examples in `prompts/examples.toml`, their answers of the types that the signature gives them."""
-    types = {name: TypeAdapter(kind) for name, kind in get_type_hints(task).items()}
-    return tuple(
-        {name: types[name].validate_python(value) for name, value in example.items()}
-        for example in _tables("examples")[step]
-    )

@@ -120,6 +120,15 @@ def language_of(text: str, unsure: str = "en") -> str:
     return unsure if script == "latin" and unsure in STEMMERS else "und" if script == "other" else "en"
 
 
+def language_name(text: str) -> str:
+    """The English name of a text's language; empty where its function words, or its script, do not show it."""
+    code = language_of(text[:_SAMPLE], "und")
+    words = frozenset(WORD.findall(text[:_SAMPLE].casefold()))
+    if script_of(text) == "latin" and not words & stopwords(code):
+        return ""
+    return "English" if code == "en" else known_languages().get(code, {}).get("name", "")
+
+
 @cache
 def _detector() -> "LanguageIdentifier":
     """The detector, loaded where a text is not plainly English; its model is in its package."""

@@ -341,7 +341,7 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
         Measure("rule_match", f"{loong}, by our rule (tasks/evaluate/loong_rule.py)", answers, _rule_match),
         Measure("loong_score", loong, answers | judge, _judged("loong_score")),
         Measure("loong_em", f"{loong}: a score of 100", answers | judge, _judged("loong_em")),
-        *(Measure(name, "points by a rubric (prompts/definitions.toml)", judge, _judged(name))
+        *(Measure(name, "points by a rubric (RUBRICS in prompts/judge.py)", judge, _judged(name))
           for name in RUBRICS if name not in LOONG),
         spent("seconds", lambda usage: usage.seconds),
         spent("calls", lambda usage: float(usage.calls)),

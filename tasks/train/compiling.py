@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from prompts.answer import NOTHING, AnswerRequest, AnswerStep, NumberedText, evidence_text
+from prompts.answer import AnswerRequest, AnswerStep, NumberedText, evidence_text
 from prompts.engine.compiling import Worth
 from prompts.engine.errors import ModelRefused
 from storage.answer_records import Answer, Passage
@@ -55,7 +55,7 @@ async def examples_of(step: TrainedStep, rows: Sequence[Row], find: Find | None,
     requests = await gather_or_cancel(_request(row, find, passages) for row in questions)
     return [
         {
-            "question": row.question, "response": NOTHING, "notes": NOTHING,
+            "question": row.question, "response": "", "notes": "",
             "evidence": evidence_text(request.evidence), "gold": row,
         }
         for row, request in zip(questions, requests, strict=True)

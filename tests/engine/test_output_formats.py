@@ -29,24 +29,29 @@ EXTRACT, FILTER, REPORT = ExtractGraph.in_dspy(), FilterKnowledge.in_dspy(), Wri
 
 def test_a_request_names_its_step_and_marks_its_fields() -> None:
     system, user = conversation("extract", EXTRACT, RECORDS, [], {"title": "T", "passage": "P", "kinds": ["a", "b"]})
-    assert system.content.startswith("Step: extract\nYou turn one passage")
+    assert system.content.startswith("Step: extract\nList what a passage says")
     assert "E<TAB>name<TAB>kind<TAB>description" in system.content
     assert user.content == '[[ ## kinds ## ]]\n["a", "b"]\n\n[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP'
 
 
 @pytest.mark.parametrize("passage", ["The weir was raised.", "水利局于2016年建成该站。"])
-def test_the_example_in_the_passage_s_script_stands_in_the_system_message_as_the_step_reads_it(passage: str) -> None:
+def test_the_example_in_the_passage_s_script_is_a_turn_as_the_step_reads_and_writes_it(passage: str) -> None:
     step = Extract(Models.offline())
-    system, asked = step.module.messages({"title": "T", "passage": passage, "kinds": ["person"]})
-    _, shown = system.content.split("\n\nExample, not to be repeated.\n")
-    for example in step.fitting_examples:
-        if is_han(str(example["passage"])) != is_han(passage):
-            assert str(example["passage"]) not in system.content
-            continue
-        given, answer = shown.split("\n→\n")
-        assert given == f"title: {example['title']}\npassage: {example['passage']}"
-        assert RECORDS.write(step.module.signature, RECORDS.read(step.module.signature, answer)) == answer
-        assert str(example["passage"]) not in asked.content
+    system, given, answer, asked = step.module.messages({"title": "T", "passage": passage, "kinds": ["person"]})
+    (example,) = (one for one in step.fitting_examples if is_han(str(one["passage"])) == is_han(passage))
+    assert given.content == user_message(step.module.signature, example, whole=False).content
+    assert RECORDS.write(step.module.signature, RECORDS.read(step.module.signature, answer.content)) == answer.content
+    assert example["passage"] not in system.content + asked.content
+
+
+def test_an_input_that_is_empty_is_not_sent_and_the_language_stands_last() -> None:
+    step = AnswerStep(Models.offline())
+    given = {"question": "Wer hat die Brücke gebaut?", "evidence": "[1] T: x", "notes": "", "response": ""}
+    assert step.module.messages(given)[-1].content == (
+        "[[ ## evidence ## ]]\n[1] T: x\n\n[[ ## question ## ]]\nWer hat die Brücke gebaut?\n\nWrite in German."
+    )
+    unknown = {**given, "question": "Orla Bridge?"}
+    assert step.module.messages(unknown)[-1].content.endswith("\n\nWrite in the language of the question.")
 
 
 def test_examples_and_what_a_repair_quotes_are_neutralised() -> None:

@@ -17,7 +17,7 @@ _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.M)
 FIELDS = {
     "extract": ["kinds", "title", "passage"], "relate": ["relations"],
     "summarize": ["name", "statements"], "report": ["entities", "statements"],
-    "rewrite": ["question", "history"], "answer": ["question", "response", "notes", "evidence"],
+    "rewrite": ["history", "question"], "answer": ["evidence", "question"],
 }  # fmt: skip
 
 
@@ -93,13 +93,13 @@ async def test_hostile_documents_stay_text_and_their_records_are_none(indexed: t
     requests = place.server.requests()
     passages = []
     for request in requests:
-        system, (role, user) = messages(request)
+        system, *_, (role, user) = messages(request)
         step = str(request["step"])
         assert (system[0], role) == ("system", "user")
         assert _FIELD.findall(user) == FIELDS[step], user
         assert not SIGN.search(_FIELD.sub("", user)), user
         if step == "extract":
-            passages.append(restore(user.partition("[[ ## passage ## ]]\n")[2].partition("\n\n[[ ## kinds ## ]]")[0]))
+            passages.append(restore(user.partition("[[ ## passage ## ]]\n")[2].rpartition("\n\nWrite in ")[0]))
     stored = {row["text"] for row in place.graph()["documents"]}
     assert set(passages) == stored, "what the model read, restored, is not what is stored"
     assert place.server.stats()["others"] == []

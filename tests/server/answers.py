@@ -11,6 +11,10 @@ from tests.server.words import content_words, figures, is_chinese, names, senten
 Fields = Mapping[str, str | Sequence[str]]
 Answered = dict[str, Any]  # the parts of an answer, with the names that the output format uses
 
+# Fields that a request may have nothing in.
+MAY_BE_EMPTY = frozenset(
+    {"title", "known", "history", "names", "unknown", "around", "relations", "points", "documents"}
+)
 LEAST_SHARED = 2
 MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = 40, 60, 5, 5, 5, 2
 # A passage with fewer longer names than one in so many characters also yields single capitalised words.
@@ -177,27 +181,22 @@ def choose(fields: Fields) -> Answered:
 
 
 def structurize(fields: Fields) -> Answered:
-    """An element for each sentence with a figure (the first of them, exactly as written), else for the first one."""
+    """An element for each sentence with a figure (the first of them, exactly as written), else for the first one; as
+    cells, triples, steps and lines, of which those that are asked for are sent."""
     title, given = _text(fields, "title"), _numbered(_text(fields, "sentences").splitlines())
     told = [(number, text) for number, text in given if figures(text)] or given[:1]
     made: Answered = {"description": f"{title}: {len(told)} elements"}
-    structure = _text(fields, "structure")
-    if structure == "graph":
-        named = [(number, text, names(text)) for number, text in told]
-        return made | {
-            "triples": [
-                {"head": found[0], "relation": _between(text, *found[:2]), "tail": found[1], "sentence": number}
-                for number, text, found in named
-                if len(found) > 1
-            ]
-        }
-    if structure == "algorithm":
-        steps = [{"number": str(place), "condition": "", "action": text, "sentence": number}
-                 for place, (number, text) in enumerate(told, 1)]  # fmt: skip
-        return made | {"steps": steps}
-    if structure == "catalogue":
-        lines = [{"number": str(place), "text": text, "sentence": n} for place, (n, text) in enumerate(told, 1)]
-        return made | {"lines": lines}
+    named = [(number, text, names(text)) for number, text in told]
+    triples = [
+        {"head": found[0], "relation": _between(text, *found[:2]), "tail": found[1], "sentence": number}
+        for number, text, found in named
+        if len(found) > 1
+    ]
+    steps = [
+        {"number": str(place), "condition": "", "action": text, "sentence": number}
+        for place, (number, text) in enumerate(told, 1)
+    ]
+    lines = [{"number": str(place), "text": text, "sentence": n} for place, (n, text) in enumerate(told, 1)]
     cells = [
         {
             "row": title, "column": " ".join(sorted(content_words(text))[:3]), "cell": (figures(text) or [text])[0],
@@ -205,7 +204,7 @@ def structurize(fields: Fields) -> Answered:
         }
         for number, text in told
     ]  # fmt: skip
-    return made | {"cells": cells}
+    return made | {"triples": triples, "steps": steps, "lines": lines, "cells": cells}
 
 
 def decompose(fields: Fields) -> Answered:
@@ -228,8 +227,8 @@ def answer(fields: Fields) -> Answered:
 
 
 def reduce_points(fields: Fields) -> Answered:
-    """The points of the notes as they are, the best first; the rule of the step `reduce`."""
-    points = re.findall(r"^\(\d+\) (.*)$", _text(fields, "notes"), re.M)
+    """The points as they are, the best first; the rule of the step `reduce`."""
+    points = re.findall(r"^\(\d+\) (.*)$", _text(fields, "points"), re.M)
     return {"answer": "\n".join(points), "values": [], "answerable": bool(points)}
 
 
@@ -426,6 +425,9 @@ def _items(fields: Fields, name: str) -> list[str]:
 
 
 def _field(fields: Fields, name: str) -> str | Sequence[str]:
+    """The field; an empty one is not sent."""
+    if name in MAY_BE_EMPTY:
+        return fields.get(name, "")
     if name not in fields:
         raise NoRuleError(f"the request has no field {name!r}; it has {', '.join(fields) or 'none'}")
     return fields[name]
