@@ -102,7 +102,8 @@ def shared_model(address: str, settings: GgufSettings) -> "SharedModel":
 class SharedModel:
     """A file with its settings, computed once for all processes of this user.
 
-    `start` starts it, `folder` holds the locks.
+    `start` starts it, `folder` holds the locks, and `patience` is how many seconds a process that
+    has written an address may leave it unanswered.
     """
 
     def __init__(
@@ -111,14 +112,16 @@ class SharedModel:
         settings: GgufSettings,
         start: "Start | None" = None,
         folder: Path | None = None,
+        patience: float = _SILENT,
     ) -> None:
         written = path.stat()
         means = f"{path}\0{written.st_size}\0{written.st_mtime_ns}\0{settings}"
         name = hashlib.sha256(means.encode()).hexdigest()[:16]
-        self.lock_file = (folder or _folder_of_user()) / f"{path.stem}-{name}.json"
+        self.lock_file = (folder or folder_of_user(Path(tempfile.gettempdir()))) / f"{path.stem}-{name}.json"
         self._path = path
         self._settings = settings
         self._start = start or start_llama_cpp
+        self._patience = patience
         self._turn = threading.Lock()
         self._descriptor = -1
         self._running: Running | None = None
@@ -193,7 +196,7 @@ class SharedModel:
             return None
 
     def _check_patience(self, told: Served | None, waited: float) -> None:
-        if told is not None and waited > _SILENT:
+        if told is not None and waited > self._patience:
             raise ModelUnavailable(
                 f"Process {told.pid} serves {self._path} at {told.url}, and nothing answers there.",
                 f"End that process, or remove {self.lock_file}.",
@@ -285,9 +288,9 @@ def _models_at(url: str, key: str) -> httpx.Response:
         return client.get(f"{url}/models", headers=headers)
 
 
-def _folder_of_user() -> Path:
-    """The folder of the locks, which no other user may read."""
-    folder = Path(tempfile.gettempdir()) / f"trellis-{os.getuid()}"
+def folder_of_user(temporary: Path) -> Path:
+    """The folder of the locks, which no other user may read; ModelMisconfigured where one may."""
+    folder = temporary / f"trellis-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()

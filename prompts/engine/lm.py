@@ -116,13 +116,18 @@ class LmTransport:
 
     @classmethod
     def of_file(cls, choice: ModelChoice, settings: "GgufSettings", timeout: float) -> "LmTransport":
-        """A model in one file, by llama.cpp. It streams always: a slow machine writes for minutes."""
+        """A model in one file, by llama.cpp."""
         from prompts.engine.gguf import address_of_file, shared_model
 
         address = address_of_file(choice.name)
-        engine = FileEngine(choice.name, address, shared_model(address, settings), timeout)
+        return cls.on_file(FileEngine(choice.name, address, shared_model(address, settings), timeout), timeout)
+
+    @classmethod
+    def on_file(cls, engine: "FileEngine", timeout: float) -> "LmTransport":
+        """The way to this engine's model. It streams always: a slow machine writes for minutes."""
         engine.habits.streams = True
-        return cls(_lm_on(engine, choice.name), address, _LOADING + timeout, engine, habits=engine.habits)
+        lm, longest = _lm_on(engine, engine.name), _LOADING + timeout
+        return cls(lm, engine.address, longest, engine, habits=engine.habits)
 
     @classmethod
     def of_program(cls, lm: dspy.BaseLM, timeout: float = 120.0) -> "LmTransport":
@@ -134,6 +139,11 @@ class LmTransport:
             options["max_tokens"] = options.pop("max_completion_tokens")
         given = {name: value for name, value in options.items() if value is not None and name not in CLIENT_KEYS}
         return cls(lm, without_user(url) or f"dspy:{lm.model}", timeout, defaults=given)
+
+    @property
+    def place(self) -> str:
+        """Where the model is, for people: a model in one file has another address at each start."""
+        return self._engine.place if isinstance(self._engine, FileEngine) else self.address
 
     @property
     def structured(self) -> str:
@@ -334,7 +344,15 @@ class FileEngine(ChatEngine):
 
     def __init__(self, name: str, address: str, model: "SharedModel", timeout: float) -> None:
         super().__init__(Endpoint(name, Path(name).stem, address, None, "json_schema", listed=False), timeout)
+        self.name = name
+        self.address = address
         self._model = model
+
+    @property
+    def place(self) -> str:
+        """What serves it, as of the last call."""
+        who = "started by this process" if self._model.is_ours else "started by another process"
+        return f"llama.cpp at {self._endpoint.url}, {who}"
 
     async def _client(self) -> lm15.AsyncOpenAIChatLM:
         served = await asyncio.to_thread(self._model.served)
