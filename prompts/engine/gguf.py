@@ -7,7 +7,8 @@ other user of the machine knows.
 
 Processes of one user that want the same file with the same settings share one model. Whoever holds
 the lock on a file in the user's temporary folder has started it, and writes the address into the
-file. The system frees the lock when its holder ends, however it ends; the next that asks takes over.
+file. The system frees the lock when its holder ends, however it ends; the next that asks takes
+over.
 """
 
 import fcntl
@@ -78,18 +79,18 @@ def file_of(name: str) -> Path:
     except OSError as error:
         raise ModelMisconfigured(
             f"The model file {str(path)!r} cannot be read: {error.strerror}.",
-            f"Write {GGUF}PATH with the path of a .gguf file, whole or from the folder that you are in.",
+            f"Write {GGUF}PATH, the path of a .gguf file: whole, or from the folder that you are in.",
         ) from error
     if begins != b"GGUF":
         raise ModelMisconfigured(
             f"{str(path)!r} is not a GGUF file: it begins with {begins!r}.",
-            "Name a model in the form of llama.cpp (.gguf). A folder of safetensors is transformers/PATH.",
+            "Name a model in llama.cpp's form (.gguf). A folder of safetensors is transformers/PATH.",
         )
     return path.resolve()
 
 
 def address_of_file(name: str) -> str:
-    """The model's name and when its file was written: the answers of an earlier file are not its own."""
+    """The model's name and when its file was written: an earlier file gave other answers."""
     return f"{name}@{file_of(name).stat().st_mtime_ns}"
 
 
@@ -117,7 +118,8 @@ class SharedModel:
         written = path.stat()
         means = f"{path}\0{written.st_size}\0{written.st_mtime_ns}\0{settings}"
         name = hashlib.sha256(means.encode()).hexdigest()[:16]
-        self.lock_file = (folder or folder_of_user(Path(tempfile.gettempdir()))) / f"{path.stem}-{name}.json"
+        folder = folder or folder_of_user(Path(tempfile.gettempdir()))
+        self.lock_file = folder / f"{path.stem}-{name}.json"
         self._path = path
         self._settings = settings
         self._start = start or start_llama_cpp

@@ -340,7 +340,7 @@ class ChatEngine:
 
 
 class FileEngine(ChatEngine):
-    """The client of a model in one file, which may be served elsewhere at each call: whoever served it may end."""
+    """The client of a model in one file: each call asks where it is served, for that may end."""
 
     def __init__(self, name: str, address: str, model: "SharedModel", timeout: float) -> None:
         super().__init__(Endpoint(name, Path(name).stem, address, None, "json_schema", listed=False), timeout)

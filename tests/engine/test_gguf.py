@@ -1,4 +1,4 @@
-"""A model in one file: what is refused, and how processes share it. The server is scripted; llama.cpp is not needed."""
+"""A model in one file: what is refused, and how processes share it, with a scripted server."""
 
 import asyncio
 import subprocess
