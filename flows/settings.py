@@ -27,7 +27,7 @@ from pydantic import (
 
 from prompts.engine.effort import LIMIT_NAMES, USUAL_WINDOW, Effort, Policy
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
-from prompts.engine.models import OFFLINE, ROLES, CallSettings, ModelChoice, Role
+from prompts.engine.models import OFFLINE, ROLES, CallSettings, GgufSettings, ModelChoice, Role
 from prompts.engine.providers import Backend
 from prompts.engine.spending import window_of
 from prompts.tailoring import (
@@ -140,7 +140,20 @@ class Settings(BaseModel):
 
     workspace: FolderPath = Field(default=Path(".trellis"), description="The folder of state.")
     lm: str = Field(
-        default=OFFLINE, description="The model of all roles, as DSPy names it: `openai/gpt-4o-mini`, `ollama/qwen3`."
+        default=OFFLINE,
+        description="The model of all roles, as DSPy names it: `openai/gpt-4o-mini`, `ollama/qwen3`; "
+        "`gguf/PATH` is a file on this machine ([models](models.md#a-model-in-one-file)).",
+    )
+    gguf_context: int = Field(
+        default=GgufSettings.context, ge=2000,
+        description="Of a model in one file (`gguf/PATH`): the tokens that one call reads and writes together. The "
+        "limits of prompts follow it.",
+    )  # fmt: skip
+    gguf_slots: int = Field(
+        default=GgufSettings.slots, ge=1, description="Its calls at once; each takes memory for a whole context."
+    )
+    gguf_threads: int | None = Field(
+        default=None, ge=1, description="The threads that compute it; without it one for each core."
     )
     lm_base_url: str | None = Field(
         default=None, description="The address of an own server, up to `/v1` (vLLM, Ollama, llama.cpp)."
@@ -371,8 +384,11 @@ class Settings(BaseModel):
     def _listed_window(self, effort: Effort) -> int | None:
         """The smallest known context window of the models; what is larger is filled unasked at high effort alone."""
         choices = [choice for choice in self.model_choices().values() if choice and choice.base_url is None]
-        windows = [window for choice in choices if (window := window_of(choice.name))]
+        windows = [window for choice in choices if (window := self._window(choice))]
         return min(windows if effort == "high" else [*windows, USUAL_WINDOW], default=None)
+
+    def _window(self, choice: ModelChoice) -> int | None:
+        return self.gguf_context if choice.is_gguf else window_of(choice.name)
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the common models' key only where both are one server."""
@@ -394,7 +410,8 @@ class Settings(BaseModel):
 
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
-        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens, self.batches)
+        gguf = GgufSettings(self.gguf_context, self.gguf_slots, self.gguf_threads)
+        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens, self.batches, gguf)
 
 
 def load_settings(

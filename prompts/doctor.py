@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerStep, NumberedText, evidence_text
 from prompts.engine.errors import EngineError
+from prompts.engine.lm import LmTransport
 from prompts.engine.models import OFFLINE, ROLES, Models, Role
 from prompts.engine.spending import Meter, Spent
 from prompts.extract import Extract
@@ -60,6 +61,8 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
             asked = await step.acall(question=QUESTION, response="", notes="", evidence=evidence)
             answer_text, right = asked.written.answer, "1912" in asked.written.answer
         structured = client.transport.structured
+        if isinstance(client.transport, LmTransport):
+            address = client.transport.place
         if not right:
             problem = f"asked what {TEXT!r} says, it answered {answer_text!r}"
             advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")

@@ -154,7 +154,8 @@ def _permanent(name: str, address: str, status: int, words: str, shown: str, set
         ),
         (
             status in {400, 413, 422, 500} and bool(_OVERFLOW.search(words)), ContextOverflow,
-            "Use a longer context, smaller chunks (TRELLIS_CHUNK_TOKENS), "
+            ("Raise TRELLIS_GGUF_CONTEXT" if address.startswith("gguf/") else "Use a longer context")
+            + ", smaller chunks (TRELLIS_CHUNK_TOKENS), "
             + ("or a lower TRELLIS_MAX_TOKENS." if of_lm else "or a model that reads more."),
         ),
         (

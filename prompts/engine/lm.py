@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -39,6 +40,8 @@ from prompts.engine.streaming import ShownText
 from prompts.text.regex import regex
 
 if TYPE_CHECKING:
+    from prompts.engine.gguf import SharedModel
+    from prompts.engine.models import GgufSettings
     from prompts.engine.transformers_lm import TransformersEngine
 
 # Without this LiteLLM tries to download a price list on its first call.
@@ -112,6 +115,21 @@ class LmTransport:
         return cls(_lm_on(engine, choice.name), engine.address, _LOADING + 2 * timeout)
 
     @classmethod
+    def of_file(cls, choice: ModelChoice, settings: "GgufSettings", timeout: float) -> "LmTransport":
+        """A model in one file, by llama.cpp."""
+        from prompts.engine.gguf import address_of_file, shared_model
+
+        address = address_of_file(choice.name)
+        return cls.on_file(FileEngine(choice.name, address, shared_model(address, settings), timeout), timeout)
+
+    @classmethod
+    def on_file(cls, engine: "FileEngine", timeout: float) -> "LmTransport":
+        """The way to this engine's model. It streams always: a slow machine writes for minutes."""
+        engine.habits.streams = True
+        lm, longest = _lm_on(engine, engine.name), _LOADING + timeout
+        return cls(lm, engine.address, longest, engine, habits=engine.habits)
+
+    @classmethod
     def of_program(cls, lm: dspy.BaseLM, timeout: float = 120.0) -> "LmTransport":
         """The way to a model that a program has given to DSPy."""
         options: dict[str, object] = dict(lm.kwargs)
@@ -121,6 +139,11 @@ class LmTransport:
             options["max_tokens"] = options.pop("max_completion_tokens")
         given = {name: value for name, value in options.items() if value is not None and name not in CLIENT_KEYS}
         return cls(lm, without_user(url) or f"dspy:{lm.model}", timeout, defaults=given)
+
+    @property
+    def place(self) -> str:
+        """Where the model is, for people: a model in one file has another address at each start."""
+        return self._engine.place if isinstance(self._engine, FileEngine) else self.address
 
     @property
     def structured(self) -> str:
@@ -286,7 +309,7 @@ class ChatEngine:
             self.habits.left_out |= {"max_tokens", "temperature"}
         self._endpoint = endpoint
         self._timeout = timeout
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[lm15.OpenAIChatCompat, _Opened]]
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Way, _Opened]]
         self._opened = WeakKeyDictionary()
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
@@ -309,10 +332,33 @@ class ChatEngine:
             stream_usage="omit" if "stream_options" in self.habits.left_out else "include",
         )
         opened = self._opened.setdefault(asyncio.get_running_loop(), {})
-        if compat not in opened:
-            keeper = _open(self._endpoint, self._timeout, compat)
-            opened[compat] = keeper, await anext(keeper)
-        return opened[compat][1]
+        way = self._endpoint, compat
+        if way not in opened:
+            keeper = _open(*way, self._timeout)
+            opened[way] = keeper, await anext(keeper)
+        return opened[way][1]
+
+
+class FileEngine(ChatEngine):
+    """The client of a model in one file: each call asks where it is served, for that may end."""
+
+    def __init__(self, name: str, address: str, model: "SharedModel", timeout: float) -> None:
+        super().__init__(Endpoint(name, Path(name).stem, address, None, "json_schema", listed=False), timeout)
+        self.name = name
+        self.address = address
+        self._model = model
+
+    @property
+    def place(self) -> str:
+        """What serves it, as of the last call."""
+        who = "started by this process" if self._model.is_ours else "started by another process"
+        return f"llama.cpp at {self._endpoint.url}, {who}"
+
+    async def _client(self) -> lm15.AsyncOpenAIChatLM:
+        served = await asyncio.to_thread(self._model.served)
+        keep_secret((served.key,))
+        self._endpoint = replace(self._endpoint, url=served.url, key=served.key)
+        return await super()._client()
 
 
 def _nobody(_: str) -> None:
@@ -330,6 +376,7 @@ def _alternating(turns: Sequence[Message]) -> list[Message]:
     return merged
 
 
+_Way = tuple[Endpoint, lm15.OpenAIChatCompat]
 _Opened = tuple[AsyncGenerator[lm15.AsyncOpenAIChatLM], lm15.AsyncOpenAIChatLM]
 
 
@@ -349,7 +396,7 @@ def _lm_on(engine: "ChatEngine | TransformersEngine", name: str) -> dspy.LM:
 
 
 async def _open(
-    endpoint: Endpoint, seconds: float, compat: lm15.OpenAIChatCompat
+    endpoint: Endpoint, compat: lm15.OpenAIChatCompat, seconds: float
 ) -> AsyncGenerator[lm15.AsyncOpenAIChatLM]:
     """DSPy's client; `asyncio.run` closes async generators when it ends, and with this one its connections."""
     url, parts = endpoint.url, urlsplit(endpoint.url)

@@ -50,6 +50,19 @@ def priority(role: Role) -> int:
     return int(role in BACKGROUND)
 
 
+@dataclass(frozen=True)
+class GgufSettings:
+    """How llama.cpp computes a model of this machine (`gguf/PATH`).
+
+    `context` is what one call may read and write together, in tokens; `slots` is the number of
+    calls at once; `threads` None leaves their number to llama.cpp: one for each core.
+    """
+
+    context: int = 12_288
+    slots: int = 1
+    threads: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CallSettings:
     """How calls are made: limits for each server, seconds for each try, tokens for each answer."""
@@ -59,6 +72,7 @@ class CallSettings:
     timeout: float = 120.0
     max_tokens: int = 4096
     batches: bool = False  # whether the calls of an index run go in batches
+    gguf: GgufSettings = GgufSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +235,9 @@ class Models:
             server = LmTransport.of_program(model, calls.timeout)
             at_provider = isinstance(getattr(model, "engine", None), str)
             listed = at_provider and not {"api_base", "base_url"} & set(model.kwargs)
+        elif model.is_gguf:
+            server = LmTransport.of_file(model, calls.gguf, calls.timeout)
+            listed, at_once = False, calls.gguf.slots
         elif model.is_local:
             server, listed, at_once = LmTransport.of_machine(model, calls.timeout), False, 1
         else:

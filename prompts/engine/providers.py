@@ -19,6 +19,7 @@ from prompts.engine.errors import ModelMisconfigured
 OFFLINE = "offline"
 # A model of this machine, a folder or a name in the Hub's cache: one that writes, and one that only labels passages.
 LOCAL, ENCODER = "transformers/", "cross-encoder/"
+GGUF = "gguf/"  # a language model of this machine, a file, by llama.cpp
 Backend = Literal["torch", "onnx", "openvino"]  # what computes a model of sentence-transformers
 
 
@@ -33,7 +34,12 @@ class ModelChoice:
     @property
     def is_local(self) -> bool:
         """Whether it is a language model of this machine."""
-        return self.base_url is None and self.name.startswith(LOCAL)
+        return self.base_url is None and self.name.startswith((LOCAL, GGUF))
+
+    @property
+    def is_gguf(self) -> bool:
+        """Whether it is a language model in one file."""
+        return self.base_url is None and self.name.startswith(GGUF)
 
     @property
     def is_encoder(self) -> bool:
@@ -86,12 +92,13 @@ def check(choice: ModelChoice) -> None:
     """ModelMisconfigured, with the choices, where the name or the address cannot be meant."""
     prefix, slash, model = choice.name.partition("/")
     direct = _direct()
-    names = (*direct, *_through_dspy(), LOCAL[:-1], ENCODER[:-1])
+    of_servers = (*direct, *_through_dspy())
+    names = (*of_servers, LOCAL[:-1], ENCODER[:-1], GGUF[:-1])
     if choice.base_url is not None:
         _check_url(choice.base_url)
-    elif choice.name.startswith((LOCAL, ENCODER)) and model:
+    elif choice.name.startswith((LOCAL, ENCODER, GGUF)) and model:
         return
-    if choice.name == OFFLINE or (slash and model and prefix in names[:-2]):
+    if choice.name == OFFLINE or (slash and model and prefix in of_servers):
         if prefix in direct and direct[prefix].url is None and choice.base_url is None:
             raise ModelMisconfigured(
                 f"The model {choice.name!r} has no address.",
@@ -100,6 +107,10 @@ def check(choice: ModelChoice) -> None:
         return
     if choice.base_url is not None and choice.name.strip("/ "):
         return  # a server of one's own: whatever it calls its models
+    if choice.name.endswith(".gguf"):
+        raise ModelMisconfigured(
+            f"No provider is known for the model {choice.name!r}.", f"Write {GGUF}{choice.name} for a file."
+        )
     near = difflib.get_close_matches(prefix, [*names, OFFLINE], n=3) if prefix else []
     choices = ", ".join(near or sorted(names))
     raise ModelMisconfigured(
