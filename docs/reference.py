@@ -17,7 +17,7 @@ from prompts.tailoring import Tailoring
 HERE = Path(__file__).resolve().parent
 # A setting that is named in no group stands in the last one.
 GROUPS = {
-    "Models": ("lm", "lm_base_url", "lm_api_key", "effort", "prompts", "instructions"),
+    "Models": ("lm", "lm_base_url", "lm_api_key", "effort", "profile", "prompts", "instructions"),
     "Calls to models": (
         "concurrency", "rpm", "tpm", "prefect_limit", "max_attempts", "timeout", "max_tokens", "answer_cache",
     ),

@@ -51,15 +51,15 @@ async def structurize(
     Without a model a document has what its text is written in, or nothing. `wanted`: the user asked for the structure,
     whatever the models can do.
     """
+    if builder.structure == "chunk":
+        plain = LazySequence(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
+        elements = LazySequence(lambda: (element for document in plain for element in document.elements))
+        return Structured("chunk", elements, LazySequence(lambda: (document.description for document in plain)), pool)
     return await helped(builder, lambda step: _structured(pool, question, step), AS_WRITTEN, wanted=wanted)
 
 
 async def _structured(pool: Sequence[Evidence], question: str, builder: Structurize) -> Structured:
     structure = builder.structure
-    if structure == "chunk":
-        plain = LazySequence(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
-        elements = LazySequence(lambda: (element for document in plain for element in document.elements))
-        return Structured("chunk", elements, LazySequence(lambda: (document.description for document in plain)), pool)
     by_rules, by_document = builder.is_offline, _by_document(pool)
     built: dict[str, BuiltStructure] = {}
     left: list[list[Evidence]] = []
