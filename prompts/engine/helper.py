@@ -1,7 +1,8 @@
-"""Steps that only help: a question or a passage goes on where their model gives no usable answer, or is not asked.
+"""Steps that only help: a question or a passage goes on where their model gives no usable answer,
+or is not asked.
 
-Only the step that writes the answer may end a question. What the user has to mend (no connection, a bad key, a budget
-that is spent) ends it in any step.
+Only the step that writes the answer may end a question. What the user has to mend (no connection, a
+bad key, a budget that is spent) ends it in any step.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,10 +25,11 @@ async def helped(
     otherwise: Callable[[], T] | None = None,
     wanted: bool = False,
 ) -> T:
-    """What `run` gives with the step; where the policy spares its model, or the model gives no usable answer, what
-    `otherwise` gives, or else `run` with the step as it is without a model.
+    """What `run` gives with the step. Where the policy spares its model, or the model gives no usable
+    answer, what `otherwise` gives, or else `run` with the step as it is without a model.
 
-    `instead` says for the trace what is done then. What is `wanted`, since the user asked for it, no profile spares.
+    `instead` says for the trace what is done then. What is `wanted`, since the user asked for it, no
+    profile spares.
     """
     if step.is_offline:
         return await run(step)
