@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 # A setting that is named in no group stands in the last one.
 GROUPS = {
     "Models": (
-        "lm", "lm_base_url", "lm_api_key", "gguf_context", "gguf_slots", "gguf_threads", "effort",
+        "lm", "lm_base_url", "lm_api_key", "gguf_context", "gguf_slots", "gguf_threads", "effort", "profile",
         "prompts", "instructions",
     ),
     "Calls to models": (

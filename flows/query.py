@@ -105,12 +105,14 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
             AnswerContext(table.sources, table.notes), passages, table.stated, route=route, filtered=filtered,
             structure="table", subquestions=table.subquestions,
         )  # fmt: skip
-    structured = await structurize(pool, question.text, Structurize(models, route.type))  # structurize
+    builder = Structurize(models, route.type)
+    structured = await structurize(pool, question.text, builder, wanted=forced is not None)  # structurize
     parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
     several = parts if len(parts) > 1 else []
     answers = await answer_parts(several, lambda part: part_answer(resources, part))
     cited = [source for part in answers for source in part.cited]
-    sources = packed(merged([*table.sources, *cited, *search.sources(kept_passages)]), search.most)
+    found = merged([*table.sources, *cited, *search.sources(kept_passages)])
+    sources = packed(search.bounded(found), search.most)
     notes = [*disagreement_notes(filtered), *table.notes, *structure_note(structured, sources)]
     return ModeResult(
         AnswerContext(sources, [*notes, *(part.note(sources) for part in answers)]), passages, route=route,
@@ -121,7 +123,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
     question: str, *, workspace: str | Path | None = None, mode: Mode = AUTO, structure: StructureType | None = None,
-    k: int = 8, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
+    k: int | None = None, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
     where: str | None = None, as_of: int | None = None, retriever: Retriever | None = None,
     effort: Effort | None = None, response: str = "",
 ) -> Answer:  # fmt: skip

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -11,6 +11,7 @@ from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep, Direct
 from prompts.engine.embedders import Embedder, cosines
+from prompts.engine.helper import helped
 from prompts.engine.models import Models
 from prompts.engine.rerankers import Reranker
 from prompts.engine.spending import Meter
@@ -23,6 +24,7 @@ from storage.answer_records import (
     Ambiguity,
     Answer,
     Citation,
+    DegradedStep,
     DocumentStructure,
     Effort,
     Mode,
@@ -41,7 +43,7 @@ from storage.answer_records import (
 from storage.errors import NothingMatches, UsageError
 from storage.records import Chunk, Document, DocumentText, by_key
 from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer, answer_directly
-from tasks.citations import Source, merged, packed, source_of
+from tasks.citations import Source, merged, of_passages, packed, source_of
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
 from tasks.memory import QuestionMemory, Recall
@@ -53,6 +55,7 @@ from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 
 EXCERPT_PASSAGES = 12
+LISTED = 8  # passages that an answer or a retrieval lists where the user names no number
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
 LONGEST = 8_000  # characters of a question; an article of a newspaper has as many
 LONGEST_HISTORY = 200_000  # of the turns before it together
@@ -67,7 +70,8 @@ RECALLED = frozenset({"fact", "list", "yesno"})
 class AskOptions:
     """How a question is answered.
 
-    `documents` restricts the evidence to those ids, `where` to what meets all filters (`storage.filters`);
+    `k` is how many passages an answer is written from at most, in every mode; None: as many as fit into the tokens of
+    the effort. `documents` restricts the evidence to those ids, `where` to what meets all filters (`storage.filters`);
     `history` holds earlier turns, oldest first. A `retriever` brings pages from outside the index, which join what is
     found in it; None takes the one of the settings, if any. `level` is that of the reports that mode `global` reads (0:
     the broadest); None goes down the branches that are relevant. `effort` None is the one of the settings. `response`
@@ -82,7 +86,7 @@ class AskOptions:
 
     mode: Mode = AUTO
     structure: StructureType | None = None
-    k: int = 8
+    k: int | None = None
     documents: tuple[str, ...] | None = None
     where: tuple[str, ...] = ()
     retriever: Retriever | None = None
@@ -197,14 +201,16 @@ class Question:
 @dataclass(frozen=True)
 class PassageSearch:
     """The search of one question: the chunks of a generation and pages from outside, of the documents that it may look
-    into. `depth` is how many passages an answer is made from, `most` how many tokens of them, `widened` how many of the
-    best come with their neighbours; `embedder` has the question's ledger."""
+    into. `depth` is how many passages are searched for; an answer is made from `most` tokens of them and from `at_most`
+    passages (None: any number); `widened` is how many of the best come with their neighbours; `embedder` has
+    the question's ledger."""
 
     session: Session
     only: tuple[str, ...] | None
     embedder: Embedder
     depth: int
     most: int
+    at_most: int | None = None
     widened: int = 0
     pages: Retriever | None = None
     reranker: Reranker | None = None
@@ -246,13 +252,22 @@ class PassageSearch:
         return self.session.dense([text], self.only, self.embedder)[0]
 
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
-        """The passages as sources for an answer, best first, as many as fit (`most` tokens; None: an answer's)."""
-        chunks = self.chunks(passages)
+        """The passages as sources for an answer, best first, as many as the user allows and as fit (`most` tokens;
+        None: an answer's)."""
+        chunks = self.chunks(passages)[: self.at_most]
         best = [near for chunk in chunks[: self.widened] for near in self._with_neighbours(chunk)]
         chunks = [*best, *chunks[self.widened :]]
         # Packed before they are joined: what joins into one long stretch would take the room of all others.
         sources = map(self._source, {chunk.id: chunk for chunk in chunks}.values())
         return merged(packed(sources, self.most if most is None else most))
+
+    def bounded(self, sources: Iterable[Source]) -> list[Source]:
+        """The sources of as many passages as the user allows an answer."""
+        return of_passages(sources, self.at_most)
+
+    def admits(self, sources: Sequence[Source], further: Source) -> bool:
+        """Whether the user allows an answer this source beside the others."""
+        return len(self.bounded([*sources, further])) > len(sources)
 
     def _source(self, chunk: Chunk) -> Source:
         """A chunk as a source, which names the other documents that hold its text."""
@@ -338,10 +353,10 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     embedder, policy = runtime.embedder.metered(models.meter), models.policy
     pages = options.retriever or runtime.retriever
     search = PassageSearch(
-        session, options.documents, embedder, max(options.k, depth(models, session, policy.limits.answer)),
-        policy.limits.answer,
-        WIDENED if policy.effort == "high" else 0, pages,
-        runtime.reranker.metered(models.meter) if runtime.reranker else None,
+        session, options.documents, embedder,
+        depth=options.k or max(LISTED, depth(models, session, policy.limits.answer)), most=policy.limits.answer,
+        at_most=options.k, widened=WIDENED if policy.effort == "high" and options.k is None else 0, pages=pages,
+        reranker=runtime.reranker.metered(models.meter) if runtime.reranker else None,
     )  # fmt: skip
     restricted_or_pinned = options.documents is not None or session.pinned or pages is not None
     memory = QuestionMemory(
@@ -426,11 +441,16 @@ async def part_answer(resources: Resources, part: str) -> PartAnswer:
     """The answer to a part of the question, searched for by itself; its draft is shown to nobody."""
     search = resources.search
     most = resources.models.policy.limits.part
-    wanted = depth(resources.models, search.session, most)
+    wanted = search.at_most or depth(resources.models, search.session, most)
     passages = (await search.reranked(part, await search.passages([part], search.candidates(wanted)), wanted)).passages
     sources = search.sources(passages, most)
     writer = AnswerStep(resources.models, None, resources.answering.language)
-    return PartAnswer.of(part, await answer(part, AnswerContext(sources), writer, resources.answering), sources)
+    answered = await helped(
+        writer,
+        lambda step: answer(part, AnswerContext(sources), step, resources.answering),
+        "the best passages of that part of the question are quoted",
+    )
+    return PartAnswer.of(part, answered, sources)
 
 
 async def answer_of(text: str, resources: Resources, response: Response, started: float) -> Answer:
@@ -450,11 +470,17 @@ async def answer_of(text: str, resources: Resources, response: Response, started
         ambiguity=_ambiguities(question, session, result.passages, answered.citations),
         answered_by=answered.answered_by, removed_markers=answered.removed_markers,
         spared=tuple(SparedCall(step=step, reason=reason) for step, reason in meter.spared()),
+        degraded=tuple(
+            DegradedStep(step=row.step, reason=row.reason, instead=row.instead, times=row.times)
+            for row in meter.degraded()
+        ),
+        profile=resources.models.policy.profile,
         reranking=result.reranking,
     )  # fmt: skip
     return Answer(
         question=text, answer=answered.text, values=answered.values, citations=answered.citations,
-        passages=tuple(result.passages[: question.options.k]), fallback=answered.fallback, grounding=answered.grounding,
+        passages=tuple(result.passages[: question.options.k or LISTED]), fallback=answered.fallback,
+        grounding=answered.grounding,
         trace=trace, usage=usage_of(meter, time.monotonic() - started),
         generation=session.number,
     )  # fmt: skip
@@ -477,7 +503,7 @@ def _ambiguities(
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
     """The k best passages for a question, without answering it."""
-    started, k, resources = time.monotonic(), options.k, await resources_for(question, options, session)
+    started, k, resources = time.monotonic(), options.k or LISTED, await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
     retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))

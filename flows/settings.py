@@ -25,9 +25,9 @@ from pydantic import (
     ValidationError,
 )
 
-from prompts.engine.effort import LIMIT_NAMES, USUAL_WINDOW, Effort, Policy
+from prompts.engine.effort import LIMIT_NAMES, USUAL_WINDOW, Effort, Policy, Profile, guessed_profile
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
-from prompts.engine.models import OFFLINE, ROLES, CallSettings, GgufSettings, ModelChoice, Role
+from prompts.engine.models import BACKGROUND, OFFLINE, ROLES, CallSettings, GgufSettings, ModelChoice, Role
 from prompts.engine.providers import Backend
 from prompts.engine.spending import window_of
 from prompts.tailoring import (
@@ -212,6 +212,11 @@ class Settings(BaseModel):
         description="How much the models do: `low` retrieves and answers, `high` spares no call and reads larger "
         "contexts ([decisions](decisions.md)). `--effort` for one question.",
     )
+    profile: Literal["auto", Profile] = Field(
+        default="auto",
+        description="What the models can do: a `small` one is not asked for steps that it gains nothing by "
+        "([models](models.md#profile)). `auto` goes by the size in the name: below 14 billion parameters is small.",
+    )
     prompts: FolderPath | None = Field(
         default=None,
         description="A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts)).",
@@ -379,7 +384,17 @@ class Settings(BaseModel):
         """The effort of a question (None: the one that is set) and the token limits of its prompts."""
         effort = effort or self.effort
         limits = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
-        return Policy.of(effort, self.context_window or self._listed_window(effort), limits)
+        return Policy.of(effort, self.context_window or self._listed_window(effort), limits, self.profile_in_force())
+
+    def profile_in_force(self) -> Profile:
+        """The profile that is set, or else the one that the models' names tell: small as soon as one is that a
+        question asks."""
+        if self.profile != "auto":
+            return self.profile
+        choices = [self._choice(role) for role in ROLES if role not in BACKGROUND]
+        names = {choice.name for choice in choices if choice is not None and not choice.is_encoder}
+        guessed = {guessed_profile(name, self.context_window) for name in names}
+        return "small" if "small" in guessed else "large"
 
     def _listed_window(self, effort: Effort) -> int | None:
         """The smallest known context window of the models; what is larger is filled unasked at high effort alone."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from prompts.engine.key_masking import MASK, mask_keys
 from prompts.text.regex import regex
-from storage.answer_records import Citation
+from storage.answer_records import Citation, DegradedStep
 from storage.run_records import StepUsage, Usage, UsageRow
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
@@ -128,6 +128,12 @@ def error_of(error: Exception) -> dict[str, str]:
     return {
         "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
     }  # fmt: skip
+
+
+def in_place_of(row: DegradedStep) -> str:
+    """What was done in place of what a step's model should have given, and why."""
+    times = f" ({row.times} times)" if row.times > 1 else ""
+    return f"no usable answer of the model{times}, so {row.instead}: {row.reason}"
 
 
 def source_line(citation: Citation) -> str:

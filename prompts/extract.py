@@ -6,9 +6,11 @@ by the label of a cell.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from prompts.engine.calls import Doubtful
+from prompts.engine.helper import helped
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
 from prompts.engine.prompt_guard import neutralised
@@ -35,6 +37,9 @@ __all__ = [
     "Extracted", "Glean", "GleanWithClaims", "RelationFound", "extract_offline",
     "extractor", "known", "merge", "names_in", "topic_of",
 ]  # fmt: skip
+
+
+FOUND_STAYS = "what the rounds before it found stays"
 
 
 class _ReadPassage(Signature):
@@ -277,7 +282,8 @@ class Extract(_ReadingStep):
         more = self.further(self.models, self.tailoring)
         more.lm = self.lm
         for _ in range(self.gleanings):
-            merged = merge(extracted, (await more.acall(**asked, known=known(extracted))).found)
+            further = await helped(more, partial(_missed_in, extracted, asked), FOUND_STAYS, otherwise=Extracted)
+            merged = merge(extracted, further)
             if merged == extracted:
                 break
             extracted = merged
@@ -295,6 +301,12 @@ class ExtractWithClaims(Extract):
 def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
     """The step that extracts. `claims` asks a model for them too; the offline reader finds them in any case."""
     return (ExtractWithClaims if claims else Extract)(models, gleanings, tailoring)
+
+
+async def _missed_in(extracted: Extracted, asked: Mapping[str, object], more: Glean) -> Extracted:
+    """What a further round finds that the rounds before it missed."""
+    missed: Extracted = (await more.acall(**asked, known=known(extracted))).found
+    return missed
 
 
 def _shown(example: Example) -> Mapping[str, object]:

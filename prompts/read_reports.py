@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
+from prompts.engine.calls import Doubtful, first_fitting, rough_tokens
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
@@ -212,18 +212,18 @@ class Rate(Step):
     role = "filter"
     task = RateReports
 
-    async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float]:
+    async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float | None]:
         """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the
-        question stands in the report's community."""
+        question stands in the report's community. None for a report that the model leaves out."""
         if self.is_offline:
             return [rate_offline(report, topic) for report in reports]
         shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
         rated: Ratings = (await self.acall(question=topic.relevance.question.text, reports=shown)).rated
         ratings = {rating.report: rating.rating for rating in rated.ratings}
-        return [ratings[number] / MOST_RATING for number in range(len(reports))]
+        return [ratings[number] / MOST_RATING if number in ratings else None for number in range(len(reports))]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """Every report has a rating."""
+        """A report without a rating may be an oversight: the model is told once."""
         missing = left_out(len(inputs["reports"]), (rating.report for rating in outputs["rated"].ratings))
         if missing:
-            raise NotAsAsked(f"no rating for the reports {missing}")
+            raise Doubtful(f"no rating for the reports {missing}", dict(outputs))

@@ -44,6 +44,7 @@ StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
 Effort = Literal["low", "medium", "high"]  # as in `prompts.engine.effort`, which storage does not know
+Profile = Literal["small", "large"]  # of the same module
 AnsweredBy = Literal["model", "excerpts", "traversal", "table"]
 Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
@@ -184,6 +185,15 @@ class SparedCall(Record):
     reason: str
 
 
+class DegradedStep(Record):
+    """A step that only helps and whose model gave no usable answer: why, what was done instead, and how many times."""
+
+    step: str
+    reason: str
+    instead: str
+    times: int = 1
+
+
 class Reranking(Record):
     """What a reranker did: how many passages it read, and which rank the search had given each of those that went on,
     in their new order."""
@@ -199,7 +209,8 @@ class Trace(Record):
     `mode` is the one that answered; `decision` says why where the caller left it to `auto`. `answered_by` tells a
     model's words from excerpts, a walk over the graph and cells of tables. `reasoning` is what the model noted before
     it answered, `removed_markers` are those of its markers that named no evidence, `spared` the calls that the effort
-    left out. `reranking` is None where no reranker is set.
+    or the `profile` of the models left out, `degraded` the steps that went on without an answer of their model.
+    `reranking` is None where no reranker is set.
     """
 
     mode: Mode
@@ -220,6 +231,8 @@ class Trace(Record):
     answered_by: AnsweredBy = "excerpts"
     removed_markers: tuple[str, ...] = ()
     spared: tuple[SparedCall, ...] = ()
+    degraded: tuple[DegradedStep, ...] = ()
+    profile: Profile = "large"
     reranking: Reranking | None = None
 
 

@@ -78,7 +78,7 @@ class EvaluatedSystem(Record):
     mode: Mode = "auto"
     effort: Effort | None = None
     structure: StructureType | None = None
-    k: int = 8
+    k: int | None = None
     workspace: str | None = None
     generation: int | None = None
     settings: dict[str, str] = Field(default_factory=dict)

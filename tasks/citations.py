@@ -117,6 +117,18 @@ def _joined(source: Source, other: Source) -> Source:
     return replace(first, text=text, chunks=chunks, also=also)
 
 
+def of_passages(sources: Iterable[Source], most: int | None) -> list[Source]:
+    """The sources that rest on the first `most` passages (None: any number); what needs a further one is left out."""
+    known: set[str] = set()
+    kept: list[Source] = []
+    for source in sources:
+        passages = known.union(name for name, _ in source.chunks)
+        if most is None or len(passages) <= most:
+            kept.append(source)
+            known = passages
+    return kept
+
+
 def packed(sources: Iterable[Source], most: int) -> list[Source]:
     """The first sources that fit into so many tokens; at least one. One that does not fit is passed over."""
     chosen: list[Source] = []

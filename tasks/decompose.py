@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from prompts.decompose import Decompose, filled, needs
+from prompts.engine.helper import helped
 from prompts.text.regex import regex
 from storage.answer_records import SubQuestion
 from tasks.answer import Answered, Note
@@ -54,9 +55,15 @@ AnswerPart = Callable[[str], Awaitable[PartAnswer]]
 
 
 @step("decompose", BRIEF, asks_model=True)
-async def decompose(question: str, knowledge: Sequence[str], plain: bool, decomposer: Decompose) -> list[str]:
-    """Split a question into sub-questions; `{n}` is the answer of the n-th, and a simple question comes back alone."""
-    return await decomposer.run(question, knowledge, plain)
+async def decompose(
+    question: str, knowledge: Sequence[str], plain: bool, decomposer: Decompose, *, wanted: bool = False
+) -> list[str]:
+    """Split a question into sub-questions; `{n}` is the answer of the n-th, and a simple question comes back alone.
+
+    `wanted`: the user asked for the parts, whatever the models can do.
+    """
+    instead = "the question is answered whole"
+    return await helped(decomposer, lambda step: step.run(question, knowledge, plain), instead, wanted=wanted)
 
 
 async def answer_parts(parts: Sequence[str], answer_part: AnswerPart) -> list[PartAnswer]:

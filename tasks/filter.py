@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prompts.answer import NumberedText
+from prompts.engine.helper import helped
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
@@ -45,8 +46,18 @@ def filter_request(question: str, passages: Sequence[Passage], lexicon: Lexicon,
 async def filter_passages(request: FilterRequest, passages: Sequence[Passage], judge: Filter) -> FilterResult:
     """Judge which passages help, and keep these; the request has those of `passages`, in this order.
 
-    A model reads whole passages, in one call or in several side by side.
+    A model reads whole passages, in one call or in several side by side. A cross-encoder is trained for this: no
+    profile spares it.
     """
+    return await helped(
+        judge,
+        lambda step: _filtered(request, passages, step),
+        "every passage goes on",
+        wanted=judge.models.encoder(judge.role) is not None,
+    )
+
+
+async def _filtered(request: FilterRequest, passages: Sequence[Passage], judge: Filter) -> FilterResult:
     judged = judge.judges(request)
     verdicts = await _by_model(request, judge) if judged else judge.offline_verdicts(request)
     chunks = [passage.chunk for passage in passages]

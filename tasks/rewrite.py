@@ -7,6 +7,7 @@ pronouns and dates the rewriting; the answer follows the evidence.
 
 from collections.abc import Mapping, Sequence
 
+from prompts.engine.helper import helped
 from prompts.rewrite import Ambiguous, Hypothesize, Keys, Keywords, Rewrite, Rewriting
 from storage.answer_records import Ambiguity
 from storage.errors import UsageError
@@ -43,7 +44,12 @@ def _words(turn: object) -> str:
 @step("rewrite", BRIEF, asks_model=True)
 async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> Rewriting:
     """Make the question stand on its own, which is, in one line, the first of its queries."""
-    rewriting = await rewriter.run(question, history)
+    rewriting = await helped(
+        rewriter,
+        lambda step: step.run(question, history),
+        "the question is searched for as it is",
+        wanted=bool(history),
+    )
     queries = list(dict.fromkeys(" ".join(query.split()) for query in [rewriting.question, *rewriting.queries]))
     return rewriting.model_copy(update={"queries": queries})
 
@@ -51,13 +57,15 @@ async def rewrite(question: str, history: Sequence[str], rewriter: Rewrite) -> R
 @step("keywords", BRIEF, asks_model=True)
 async def find_keys(question: str, finder: Keywords) -> Keys:
     """Find the keys of a question: low ones are names, high ones themes."""
-    return await finder.run(question)
+    instead = "names and words of the question are its keys"
+    return await helped(finder, lambda step: step.run(question), instead)
 
 
 @step("hypothesize", BRIEF, asks_model=True)
 async def hypothesize(question: str, writer: Hypothesize) -> str:
-    """Write a hypothetical passage that answers the question; EngineError where the model fails."""
-    return await writer.run(question)
+    """Write a hypothetical passage that answers the question; where the model gives none, the question stands in."""
+    instead = "the passages nearest to the question are read"
+    return await helped(writer, lambda step: step.run(question), instead, otherwise=lambda: question)
 
 
 # --- ambiguity -------------------------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from prompts.choose import Choose
-from prompts.route import Route
+from prompts.engine.helper import helped
+from prompts.route import Route, Routed
 from prompts.text.evidence import Evidence
 from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import Mode, ModeDecision, QuestionType, RouteDecision, StructureType
 from storage.graph import ReportSizes
 from tasks.step import BRIEF, step
 
+AS_THEY_ARE = "the passages are read as they are"
 FIRST_UNITS = 12  # of the best passages tell whether they are rows
 
 
@@ -49,7 +51,8 @@ async def choose_structure(
     """
     if forced is not None:
         return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
-    routed = await router.run(ask, core, tabular)
+    as_they_are = Routed(reason=AS_THEY_ARE, structure="chunk", confidence=1.0, margin=1.0)
+    routed = await helped(router, lambda step: step.run(ask, core, tabular), AS_THEY_ARE, otherwise=lambda: as_they_are)
     return RouteDecision(
         type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
     )
@@ -75,7 +78,7 @@ async def choose(
     """
     if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
         return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
-    scope = await chooser.run(ask, titles)
+    scope = await helped(chooser, lambda step: step.run(ask, titles), "the question's wording chooses")
     mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
     if scope.about == "whole" and sizes.reports:
         mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"

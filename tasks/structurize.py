@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.helper import helped
 from prompts.structures import as_written, rendered
 from prompts.structurize import NOT_FOUND, BuiltStructure, Structurize, built_of
 from prompts.text.evidence import Evidence
@@ -20,6 +21,7 @@ from tasks.citations import LazySequence, Source, number_of
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
+AS_WRITTEN = "what is not written in that structure is read as it stands"
 EXACT = "rows and numbered steps are structured as they stand"
 NUMBER_TOKENS = 3
 
@@ -41,15 +43,23 @@ class Structured:
 
 
 @step("structurize", BRIEF, asks_model=True)
-async def structurize(pool: Sequence[Evidence], question: str, builder: Structurize) -> Structured:
+async def structurize(
+    pool: Sequence[Evidence], question: str, builder: Structurize, *, wanted: bool = False
+) -> Structured:
     """Bring the pool's documents into the builder's structure. Where it fits no document, fall back to chunks.
 
-    Without a model a document has what its text is written in, or nothing."""
-    structure = builder.structure
-    if structure == "chunk":
+    Without a model a document has what its text is written in, or nothing. `wanted`: the user asked for the structure,
+    whatever the models can do.
+    """
+    if builder.structure == "chunk":
         plain = LazySequence(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
         elements = LazySequence(lambda: (element for document in plain for element in document.elements))
         return Structured("chunk", elements, LazySequence(lambda: (document.description for document in plain)), pool)
+    return await helped(builder, lambda step: _structured(pool, question, step), AS_WRITTEN, wanted=wanted)
+
+
+async def _structured(pool: Sequence[Evidence], question: str, builder: Structurize) -> Structured:
+    structure = builder.structure
     by_rules, by_document = builder.is_offline, _by_document(pool)
     built: dict[str, BuiltStructure] = {}
     left: list[list[Evidence]] = []
@@ -92,7 +102,7 @@ async def _by_model(
     batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
     packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
     structures: dict[str, BuiltStructure] = {}
-    for built in chain.from_iterable(await gather_or_cancel(builder.run(batch, question) for batch in packed)):
+    for built in chain.from_iterable(await gather_or_cancel(_built(batch, question, builder) for batch in packed)):
         first = structures.get(built.document)
         structures[built.document] = _joined(first, built) if first else built
     for first_piece in (pieces[0] for pieces in documents if pieces[0].document not in structures):
@@ -100,6 +110,18 @@ async def _by_model(
         description = f"{first_piece.title}: {NOT_FOUND} (not read: the limit is reached)"
         structures[first_piece.document] = BuiltStructure(first_piece.document, first_piece.title, description, ())
     return structures
+
+
+async def _built(pieces: Sequence[Evidence], question: str, builder: Structurize) -> list[BuiltStructure]:
+    """What one call makes of these pieces; documents without elements where the model gives no usable answer."""
+    titles = {piece.document: piece.title for piece in pieces}
+    unread = [
+        BuiltStructure(document, title, f"{title}: {NOT_FOUND} (the model gave no usable answer)", ())
+        for document, title in titles.items()
+    ]
+    return await helped(
+        builder, lambda step: step.run(pieces, question), AS_WRITTEN, otherwise=lambda: unread, wanted=True
+    )
 
 
 def _size(piece: Evidence) -> int:

@@ -294,6 +294,12 @@ async def test_a_failing_round_is_an_error_and_not_an_answer_that_found_little(
         await Extract(models, gleanings=1).run("T", PASSAGE)
 
 
+async def test_a_round_without_a_usable_answer_loses_nothing(models: Models, model_server: Server) -> None:
+    model_server.misbehave({"kind": "content_filter", "step": "glean"})
+    assert len((await Extract(models, gleanings=1).run("T", PASSAGE)).entities) == 2
+    assert [row.step for row in models.meter.degraded()] == ["glean"]
+
+
 def about(name: str, *said: str, kind: str = "person") -> list[EntityFound]:
     return [EntityFound(name=name, kind=kind, description=text) for text in said]
 

@@ -49,6 +49,7 @@ def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
         ({"TRELLIS_LM_EXTRCT": "m"}, "TRELLIS_LM_EXTRACT"),
         ({"TRELLIS_CHUNK_TOKENS": "many"}, "many"),
         ({"TRELLIS_TAU": "2"}, "tau"),
+        ({"TRELLIS_PROFILE": "tiny"}, "'auto', 'small' or 'large'"),
         *(({f"TRELLIS_{name}": "0"}, name.lower()) for name in ("RPM", "TPM", "MAX_ATTEMPTS", "TIMEOUT", "MAX_TOKENS")),
         ({"TRELLIS_CONFIG": "/no/such/file.toml"}, "/no/such/file.toml"),
         ({"TRELLIS_CHUNK_OVERLAP": "300"}, "chunk_overlap"),
@@ -108,6 +109,42 @@ def test_a_small_window_that_is_known_shrinks_the_limits() -> None:
     assert load_settings({"lm": "openai/gpt-4"}, {}).policy().limits.answer == int(0.4 * 8192)
     own = {"lm": "openai/gpt-4", "lm_base_url": "http://127.0.0.1:1/v1"}
     assert load_settings(own, {}).policy().limits.answer == 6_000, "who serves it may call it as they like"
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("ollama/qwen2.5:0.5b", "small"), ("openai/Qwen2.5-Coder-1.5B-Instruct", "small"),
+        ("ollama/llama3.2:1b", "small"), ("ollama/gemma3:270m", "small"),
+        ("ollama/mistral:7b-instruct-q4_K_M", "small"), ("ollama/gemma3n:e4b", "small"),
+        ("gguf//models-70b/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", "small"),
+        ("groq/llama-3.1-8b-instant", "small"), ("openai/phi-4:14b", "large"), ("ollama/gpt-oss:20b", "large"),
+        ("ollama/mixtral:8x7b", "large"), ("ollama/qwen3:30b-a3b", "large"),
+        ("together_ai/Llama-3.3-70B-4bit", "large"),
+        ("openai/gpt-4o-mini", "large"), ("openai/gpt-4", "large"), ("openai/qwen", "large"),
+        ("anthropic/claude-3-5-haiku-20241022", "large"), ("offline", "large"),
+    ],
+)  # fmt: skip
+def test_the_profile_is_guessed_from_the_name(name: str, profile: str) -> None:
+    assert load_settings({"lm": name}, {}).policy().profile == profile
+    assert load_settings({"lm": name, "profile": "small"}, {}).policy().profile == "small"
+    assert load_settings({"lm": name}, {"TRELLIS_PROFILE": "large"}).policy().profile == "large"
+
+
+def test_a_name_without_a_size_goes_by_a_window_that_is_set() -> None:
+    assert load_settings({"lm": "openai/qwen", "context_window": 4_096}, {}).policy().profile == "small"
+    assert load_settings({"lm": "openai/qwen", "context_window": 32_000}, {}).policy().profile == "large"
+    assert load_settings({"lm": "openai/qwen-72b", "context_window": 4_096}, {}).policy().profile == "large"
+
+
+def test_one_small_model_of_a_question_makes_the_profile() -> None:
+    def profile(**roles: str) -> str:
+        own = {role: {"model": model} for role, model in roles.items()}
+        return load_settings({"lm": "openai/gpt-4o", "roles": own}, {}).policy().profile
+
+    assert profile(route="ollama/qwen3:4b") == "small"
+    assert profile(extract="ollama/qwen3:4b") == "large", "no question asks it"
+    assert profile(filter="cross-encoder/nli-1b") == "large", "it labels and writes nothing"
 
 
 def test_small_chunks_need_no_overlap_of_their_own(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from flows.cli.screen import Screen, runtime_of
 from flows.query import answer_question
 from flows.question import AskOptions, check_question, retrieve_passages
 from flows.session import Session, open_session
-from flows.usage import error_of, in_short, source_line
+from flows.usage import error_of, in_place_of, in_short, source_line
 from prompts.engine.errors import EngineError
 from storage.answer_records import Ambiguity, Answer, Retrieval
 from storage.errors import TrellisError, UsageError
@@ -172,6 +172,8 @@ def show_answer(
     if trace.decision is not None:
         others = "".join(f"; {mode.mode} gave nothing" for mode in trace.decision.tried)
         screen.line(f"mode chosen: {trace.decision.reason}{others}", style="dim")
+    for row in trace.degraded:
+        screen.line(f"{row.step}: {in_place_of(row)}", style="yellow")
     if used := in_short(answer.usage):
         screen.line(used, style="dim")
 

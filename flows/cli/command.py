@@ -273,7 +273,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument(
             "--response", 'the form of the answer: "a list", "one paragraph", "in German"', default="", metavar="TEXT"
         ),
-        number("--k", "how many passages (default 8)", "K", default=8),
+        number("--k", "at most K passages for an answer (default: what fits), K listed (default 8)", "K"),
         argument("--where", "only documents with: \"year >= 2020 and language = 'en'\"", metavar="EXPR"),
         argument("--pages", "read the files of this folder too, beside the index", metavar="DIR"),
         as_of,

@@ -16,6 +16,7 @@ from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import Settings, load_settings
 from flows.usage import masked
 from prompts.doctor import ExaminedModel, examine
+from prompts.engine.effort import GAINLESS, SPARED, Profile
 from prompts.engine.errors import EngineError
 from prompts.engine.models import OFFLINE
 from prompts.engine.output_formats import unwrapped
@@ -44,10 +45,13 @@ class Check(Record):
 
 
 class Examination(Record):
-    """What was found; `ok` where nothing failed, `offline` where no role has a model."""
+    """What was found; `ok` where nothing failed, `offline` where no role has a model. `profile` is what the models can
+    do, `profile_set` whether a setting says so."""
 
     ok: bool
     offline: bool
+    profile: Profile
+    profile_set: bool
     models: tuple[ExaminedModel, ...]
     embedding: Check
     reranker: Check | None
@@ -77,6 +81,7 @@ async def examination(settings: Settings, prefect_address: str) -> Examination:
         ok=all(row.ok for row in models)
         and all(check.ok for check in (embedding, reranker or embedding, workspace, prefect)),
         offline=all(row.structured == "offline" for row in models),
+        profile=settings.profile_in_force(), profile_set=settings.profile != "auto",
         models=tuple(models), embedding=embedding, reranker=reranker, workspace=workspace, prefect=prefect,
     )  # fmt: skip
     # Servers and clients repeat what they were called with.
@@ -164,6 +169,8 @@ def _show(report: Examination, screen: Screen) -> None:
             figures = f"{row.seconds:.2f} s, {row.input_tokens} tokens in, {row.output_tokens} out"
             seen.append(f"{row.address or 'no address'} · {figures} · {_form(row)}")
         _show_check(row.ok, seen, row.problem, row.advice, screen)
+    if not report.offline:
+        _show_profile(report, screen)
     rows = {
         "Embedding": report.embedding, "Reranker": report.reranker, "Workspace": report.workspace,
         "Prefect": report.prefect,
@@ -174,6 +181,16 @@ def _show(report: Examination, screen: Screen) -> None:
         screen.line(title, style="bold")
         _show_check(check.ok, [check.seen], check.problem, [check.advice] if check.advice else [], screen)
     screen.line("Everything works." if report.ok else "Something does not work: see above.", style="bold")
+
+
+def _show_profile(report: Examination, screen: Screen) -> None:
+    """The profile, where it is from, and the steps that it spares at medium effort."""
+    origin = "as TRELLIS_PROFILE says" if report.profile_set else "by the models' names; TRELLIS_PROFILE sets another"
+    spared = ", ".join(sorted(SPARED[report.profile]["medium"]))
+    screen.line("Profile", style="bold")
+    screen.line(f"ok    {report.profile} ({origin})", indent=2)
+    if spared:
+        screen.line(f"no model is asked to {spared}: {GAINLESS}", indent=8)
 
 
 def _call(row: ExaminedModel) -> tuple[bool, str, str, bool]:

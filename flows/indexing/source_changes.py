@@ -129,6 +129,8 @@ def _unread(runtime: Runtime) -> Iterator[Skipped]:
             number = f"{lines} {'line' if lines == 1 else 'lines'}"
             reason = f"left out {number} of its answers that hold no record"
             yield Skipped(path=f"{asked} ({model})", reason=reason)
+    for row in runtime.models.meter.degraded():
+        yield Skipped(path=row.step, reason=f"no usable answer {row.times} times, so {row.instead}: {row.reason}")
 
 
 def report_of(

@@ -58,7 +58,7 @@ async def hyde(question: Question, search: PassageSearch, models: Models) -> Mod
 @mode("rq")
 async def rewritten(question: Question, search: PassageSearch, models: Models) -> ModeResult:
     """The passages for the rewritten question, its search queries and its parts, without the graph."""
-    parts = await decompose(question.text, [], question.plain, Decompose(models))
+    parts = await decompose(question.text, [], question.plain, Decompose(models), wanted=True)
     wanted = list(dict.fromkeys([*question.queries, *(part for part in parts if not needs(part))]))
     return _of_passages(await search.passages(wanted, search.depth, graph=False), search)
 

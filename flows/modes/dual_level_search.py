@@ -57,7 +57,7 @@ async def dual_level_search(
         return [chunk for chunk in chunks if only is None or chunk.document in only]
 
     passage_sources = search.sources(filtered.kept(passages), round(PASSAGE_SHARE * most))
-    sources, numbers = stating_sources(relations, facts, stating, passage_sources)
+    sources, numbers = stating_sources(relations, facts, stating, passage_sources, search.admits)
     return ModeResult(
         context=AnswerContext(sources, graph_notes(entities, relations, facts, numbers)),
         passages=passages,

@@ -12,6 +12,7 @@ from flows.modes.registry import mode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import ReportReader
 from prompts.answer import ReduceStep
+from prompts.engine.helper import helped
 from prompts.engine.models import Models
 from prompts.read_reports import Partial, Rate
 from prompts.text.relevance import CollectionTopic
@@ -48,7 +49,8 @@ MOST_MISSING = 0.75
 RATING_PAYS = 3
 EVERYTHING = "the question asks about everything: the weightiest reports are read"
 CHEAP = "reading the reports costs less than rating them"
-LOW = "low effort: what lies near to the question chooses the reports"
+NEAR_CHOOSES = "what lies near to the question chooses the reports"
+LOW = f"low effort: {NEAR_CHOOSES}"
 
 
 @mode("global")
@@ -71,10 +73,14 @@ def result_of(
 ) -> ModeResult:
     """Points as the context of one answer: they are the notes, the statements that show them the sources.
 
-    Without a model the answer is a quoted statement for each point, under the titles of their sources.
+    Without a model the answer is a quoted statement for each point, under the titles of their sources. Where the user
+    allows an answer so many passages, the statements of others are no sources.
     """
-    numbers = list(dict.fromkeys(number for point in points for number in point.findings))
-    of = {number: place for place, number in enumerate(numbers, 1)}
+    numbers = dict.fromkeys(number for point in points for number in point.findings)
+    pieces = {number: piece_source(texts.pool[number]) for number in numbers}
+    sources = search.bounded(pieces.values())
+    places = {source: place for place, source in enumerate(sources, 1)}
+    of = {number: places[source] for number, source in pieces.items() if source in places}
     best: dict[str, int] = {}  # the chunks that the points rest on, the most helpful first
     parts = []
     for point in points:
@@ -87,13 +93,14 @@ def result_of(
     if points and topic.missing > MOST_MISSING and not topic.relevance.names:
         stated = StatedAnswer(NOTHING_FOUND[topic.relevance.question.chinese], fallback="abstained")
     elif points:
-        lines = [f"{claim.text} {_marks(claim.findings, of)}" for claim in by_source(points)]
+        marked = ((claim.text, _marks(claim.findings, of)) for claim in by_source(points))
+        lines = [f"{text} {marks}" for text, marks in marked if marks]
         # Nothing shows that quotes from some reports say all that a collection does.
         stated = StatedAnswer("\n".join(lines), fallback="partial")
     notes = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
     return ModeResult(
         context=AnswerContext(
-            [piece_source(texts.pool[number]) for number in numbers],
+            sources,
             [Note("Points", "\n".join(notes))] if notes else [],
         ),
         passages=[search.passage(name, score / 100) for name, score in best.items()],
@@ -118,7 +125,7 @@ def reports_read(selected: SelectedReports, points: Sequence[Point]) -> tuple[Re
 
 
 def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
-    return "".join(f"[{of[number]}]" for number in findings)
+    return "".join(f"[{of[number]}]" for number in findings if number in of)
 
 
 def near_to(question: Question, search: PassageSearch) -> NearPassages:
@@ -131,6 +138,12 @@ async def selected_for(question: Question, near: NearPassages, reports: ReportRe
     tree = reports.tree
     if question.options.level is not None and question.options.mode == "global":
         return at_level(tree, question.options.level)
+    return await helped(rater, lambda step: _relevant(near, reports, step), NEAR_CHOOSES)
+
+
+async def _relevant(near: NearPassages, reports: ReportReader, rater: Rate) -> SelectedReports:
+    """The reports of the branches that are relevant, by the rater's model where it is asked."""
+    tree = reports.tree
     estimates = estimated_ratings(tree, near, reports.chunks)
     reach, limits = reach_of(rater.policy), rater.policy.limits
     if not near.topic.asked and (rater.is_offline or rater.spares(EVERYTHING)):
@@ -142,7 +155,8 @@ async def selected_for(question: Question, near: NearPassages, reports: ReportRe
     if sum(map(read_tokens, unrated.reports)) < rating and rater.spares(CHEAP):
         return unrated
     rate = partial(rate_reports, estimates=estimates, topic=near.topic, rater=rater)
-    return await descend(tree, estimates, read_tokens, reach, rate)
+    rated = await descend(tree, estimates, read_tokens, reach, rate)
+    return rated if rated.ratings else unrated
 
 
 def texts_to_read(

@@ -3,7 +3,7 @@
 entities near the question ─ their relations, claims, passages and reports, each within its share of tokens
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flows.modes.dual_level_search import dual_level_search, passages_at_levels
@@ -37,9 +37,10 @@ async def local_search(
     if not named:
         return result
     sources, most, relevance = list(result.context.sources), search.most, question.relevance
-    claims = _lines(_claims(named, question.only, search, graph), sources, round(CLAIM_SHARE * most), relevance)
+    admits = search.admits
+    claims = _lines(_claims(named, question.only, search, graph), sources, round(CLAIM_SHARE * most), relevance, admits)
     around = reports.around(named)
-    findings = _lines(_findings(around, question.only, reports), sources, round(REPORT_SHARE * most), relevance)
+    findings = _lines(_findings(around, question.only, reports), sources, round(REPORT_SHARE * most), relevance, admits)
     notes = [*result.context.notes]
     notes += [Note("Claims", "\n".join(claims))] if claims else []
     notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
@@ -72,10 +73,12 @@ def _findings(around: Sequence[Report], only: Sequence[str] | None, reports: Rep
 
 
 def _lines(
-    statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, relevance: Relevance
-) -> list[str]:
+    statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, relevance: Relevance,
+    admits: Callable[[Sequence[Source], Source], bool],
+) -> list[str]:  # fmt: skip
     """The statements as lines, nearest to the question first, until `most` tokens are used, each with the number of its
-    source; a statement that lies in none of the sources adds its own to them."""
+    source; a statement that lies in none of the sources adds its own to them, or is left out where they do not admit
+    it."""
 
     def near(statement: tuple[str, Source]) -> tuple[float, str, int]:
         piece = Evidence(0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}")
@@ -84,6 +87,8 @@ def _lines(
     lines = []
     for text, source in sorted(statements, key=near):
         number = number_of(sources, source.document, source.start, source.end)
+        if number is None and not admits(sources, source):
+            continue
         most -= rough_tokens(text) + (rough_tokens(source.text) if number is None else 0)
         if most < 0:
             break

@@ -33,7 +33,7 @@ from tasks.traverse.planning import plan, wrong_with
 async def walk(question: Question, search: PassageSearch, graph: GraphReader, models: Models) -> ModeResult:
     """What a walk over the graph finds: tables and paths for a model to write from, or its own answer."""
     imported, walked_graph = is_imported(question, graph), graph_of(question, graph)
-    stated = Statements(walked_graph.facts, search.chunk)
+    stated = Statements(walked_graph.facts, search.chunk, search.at_most)
     linked = await link(question.text, walked_graph.spellings)
     planner = PlanTraversal(models, partial(wrong_with, graph=walked_graph))
     planned = await plan(question.text, linked, walked_graph, planner, imported=imported)

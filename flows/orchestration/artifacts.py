@@ -25,7 +25,7 @@ from prefect.exceptions import PrefectException
 from flows.indexing.source_changes import in_words as kept_in_words
 from flows.operations.watch import in_words
 from flows.runtime import Runtime
-from flows.usage import ledger, plain, short
+from flows.usage import in_place_of, ledger, plain, short
 from prompts.engine.key_masking import mask_keys
 from storage.answer_records import Answer, AnsweredBy, Trace, TriggerDecision
 from storage.graph_records import Report
@@ -316,6 +316,7 @@ def _way(trace: Trace) -> list[tuple[str, str]]:
         *((f"part {number}", f"{row.question} → {row.answer}") for number, row in enumerate(trace.subquestions, 1)),
         ("answer", f"{ANSWERED_BY[trace.answered_by]}, effort {trace.effort}"),
         *(("answer", f"no call for {row.step}: {row.reason}") for row in trace.spared),
+        *((row.step, in_place_of(row)) for row in trace.degraded),
         *(("answer", f"the marker {marker} named no source") for marker in trace.removed_markers),
     ]  # fmt: skip
 

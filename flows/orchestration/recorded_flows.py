@@ -154,7 +154,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
     workspace: str | None = None,
     mode: OfferedMode = "auto",
     structure: StructureType | None = None,
-    k: Annotated[int, Field(ge=1, le=100)] = 8,
+    k: Annotated[int, Field(ge=1, le=100)] | None = None,
     history: list[str] | None = None,
     documents: list[str] | None = None,
     where: str | None = None,
@@ -171,7 +171,7 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form
         workspace: The folder of state; without it the one of the settings (./.trellis).
         mode: How to retrieve and answer; auto decides by the question.
         structure: The structure to bring the evidence into, instead of the router's choice.
-        k: How many passages to retrieve, 1 to 100.
+        k: The most passages that the answer is written from, 1 to 100; without it as many as fit.
         history: Earlier turns of the conversation, oldest first, which the question may refer to.
         documents: Look only into the documents with these ids; without it into all.
         where: Look only into the documents that meet this filter, for example: year >= 2020 and title like '%bridge%'.

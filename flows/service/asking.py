@@ -37,7 +37,11 @@ class RetrieveRequest(BaseModel):
     question: Annotated[str, Field(max_length=20_000, pattern=r"\S")]
     workspace: str = DEFAULT
     mode: Mode = Field(default=AUTO, description="`auto` chooses by the question.")
-    k: int = Field(default=8, ge=1, le=100, description="How many passages.")
+    k: int | None = Field(
+        default=None, ge=1, le=100,
+        description="How many passages are listed, and the most that an answer is written from; without it eight are "
+        "listed, and as many are read as fit.",
+    )  # fmt: skip
     documents: tuple[str, ...] | None = Field(default=None, description="Look only into these, by id.")
     where: str | None = Field(default=None, description="Only documents with, for example, `year >= 2020`.")
     history: tuple[str | dict[str, object], ...] = Field(

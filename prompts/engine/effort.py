@@ -1,15 +1,25 @@
-"""Effort: how much of a question is given to models, and how many tokens each of their prompts may hold.
+"""Effort and profile: how much of a question is given to models, and how many tokens each of their prompts may hold.
 
 A step whose role has a model asks it, and what it says stands. Rules only spare calls, the fewer the higher the effort:
 `low` retrieves and answers, `medium` spares what was shown to be harmless, `high` spares nothing. The trace of an
 answer names each call that was spared.
+
+A profile says what the models can do. Steps that a `small` one gains nothing by are spared at every effort (`SPARED`).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from prompts.text.regex import regex
+
 Effort = Literal["low", "medium", "high"]
+Profile = Literal["small", "large"]
+# Billions of parameters from which a model is large.
+LARGE = 14.0
+# "1.5b", "8x7b", "135m"; not "4bit", nor the "k" of a context.
+_SIZE = regex(r"(?<![\d.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.I)
 
 # A model with a larger context window reads more, but not without end: what it reads is paid for.
 USUAL_WINDOW = 128_000
@@ -65,16 +75,48 @@ LIMITS: dict[Effort, TokenLimits] = {
 }
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
+# The steps whose model is not asked, by profile and effort; what the user asks for by name is done all the same.
+GAINLESS = "a small model gains nothing by it"
+_HELPERS = frozenset({"rewrite", "choose", "route", "structurize", "filter", "decompose", "rate"})
+SPARED: Mapping[Profile, Mapping[Effort, frozenset[str]]] = {
+    "small": {"low": _HELPERS, "medium": _HELPERS, "high": _HELPERS},
+    "large": {"low": frozenset(), "medium": frozenset(), "high": frozenset()},
+}
+
+
+def billions_of(name: str) -> float | None:
+    """How many billion parameters a model's name tells of, the most where it tells of several; None: of none."""
+    sizes = _SIZE.findall(name.rpartition("/")[2])
+    billions = {"b": 1.0, "m": 0.001}
+    return max((float(times or 1) * float(size) * billions[unit.lower()] for times, size, unit in sizes), default=None)
+
+
+def guessed_profile(name: str, window: int | None = None) -> Profile:
+    """The profile of a model by the size in its name; where that has none, by the context window that the user set:
+    one that cannot hold the evidence of an answer at medium effort is a small model's. Else it is large."""
+    billions = billions_of(name)
+    if billions is None:
+        return "small" if window is not None and WINDOW_SHARE * window < LIMITS["medium"].answer else "large"
+    return "small" if billions < LARGE else "large"
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The effort of a question or an index run, and the token limits of its prompts."""
+    """The effort of a question or an index run, the token limits of its prompts, and what its models can do."""
 
     effort: Effort = "medium"
     limits: TokenLimits = LIMITS["medium"]
+    profile: Profile = "large"
 
     @classmethod
-    def of(cls, effort: Effort, window: int | None = None, given: Mapping[str, int | None] | None = None) -> "Policy":
+    def of(
+        cls, effort: Effort, window: int | None = None, given: Mapping[str, int | None] | None = None,
+        profile: Profile = "large",
+    ) -> "Policy":  # fmt: skip
         """The policy of an effort for models with this context window; limits that are `given` hold as they are."""
         limits = {name: limit for name, limit in (given or {}).items() if limit is not None}
-        return cls(effort, replace(LIMITS[effort].within(window), **limits))
+        return cls(effort, replace(LIMITS[effort].within(window), **limits), profile)
+
+    def spared(self, step: str) -> str:
+        """Why the step's model is not asked; empty where it may be."""
+        return GAINLESS if step in SPARED[self.profile][self.effort] else ""

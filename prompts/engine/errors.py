@@ -9,10 +9,11 @@ EngineError
 ├── ModelUnavailable     the model cannot be reached or is overloaded: trying again later can help
 └── ModelRefused         the model answered, but not what was asked for
     ├── BatchTooLarge        the server takes fewer texts in one request
-    ├── ContextOverflow      the request is longer than the model can read
-    ├── AnswerTruncated      the answer is longer than the model may write
-    ├── AnswerMalformed      the answer is not of the asked form, also after one repair
-    └── AnswerWithheld       the provider's filter let no answer through
+    └── NoUsableAnswer       another model, or another text, could have got an answer
+        ├── ContextOverflow      the request is longer than the model can read
+        ├── AnswerTruncated      the answer is longer than the model may write
+        ├── AnswerMalformed      the answer is not of the asked form, also after one repair
+        └── AnswerWithheld       the provider's filter let no answer through
 """
 
 
@@ -67,17 +68,21 @@ class BatchTooLarge(ModelRefused):
     """A server of embeddings takes fewer texts in one request."""
 
 
-class ContextOverflow(ModelRefused):
+class NoUsableAnswer(ModelRefused):
+    """A model gave nothing that can be used; a step that only helps goes on without it."""
+
+
+class ContextOverflow(NoUsableAnswer):
     """The request is longer than the model can read."""
 
 
-class AnswerTruncated(ModelRefused):
+class AnswerTruncated(NoUsableAnswer):
     """The answer was cut at the limit of tokens, also at twice the limit."""
 
 
-class AnswerMalformed(ModelRefused):
+class AnswerMalformed(NoUsableAnswer):
     """The answer is not of the asked form, also after one repair."""
 
 
-class AnswerWithheld(ModelRefused):
+class AnswerWithheld(NoUsableAnswer):
     """The provider's filter let no answer through."""

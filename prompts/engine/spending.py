@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -98,13 +98,25 @@ class Spent:
         self.unread_lines += other.unread_lines
 
 
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A step that went on without its model's answer: why, what was done instead, and how many times."""
+
+    step: str
+    reason: str
+    instead: str
+    times: int = 1
+
+
 class Meter:
-    """A ledger of (step, model) pairs, and of the calls that were spared; safe to use from many threads."""
+    """A ledger of (step, model) pairs, of the calls that were spared, and of the steps that went on without an
+    answer; safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spent: dict[tuple[str, str], Spent] = defaultdict(Spent)
         self._spared: dict[str, str] = {}
+        self._degraded: dict[tuple[str, str], Degraded] = {}
 
     def record(self, step: str, model: str, spent: Spent) -> None:
         with self._lock:
@@ -124,6 +136,17 @@ class Meter:
         """(step, reason) of the calls that were spared, in the order in which they were."""
         with self._lock:
             return list(self._spared.items())
+
+    def degrade(self, step: str, reason: str, instead: str) -> None:
+        """Enter that a step's model gave no usable answer, and what was done instead; the first reason stays."""
+        with self._lock:
+            known = self._degraded.get((step, instead), Degraded(step, reason, instead, 0))
+            self._degraded[step, instead] = replace(known, times=known.times + 1)
+
+    def degraded(self) -> list[Degraded]:
+        """The steps that went on without an answer, in the order in which they first did."""
+        with self._lock:
+            return list(self._degraded.values())
 
 
 @dataclass(slots=True)

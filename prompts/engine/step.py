@@ -5,10 +5,12 @@ the model, or gives the same typed output by rules (`prompts/offline/`), so that
 DSPy is slow to load: a step's `module`, which asks the model alone, is made at its first use.
 """
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
+
 
 from prompts.engine.calls import memo
 from prompts.engine.effort import Policy
@@ -81,6 +83,7 @@ class Step:
         self.models = models
         self.lm: Any = None  # a `dspy.BaseLM` of this step's own
         self.on_text: Show | None = None
+        self.alone = False  # whether it runs as if it had no model
 
     @cached_property
     def module(self) -> "StepModule":
@@ -95,8 +98,14 @@ class Step:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the step has no model."""
-        return self.lm is None and self.models.is_offline(self.role)
+        """Whether the step has no model, or runs as if it had none."""
+        return self.alone or (self.lm is None and self.models.is_offline(self.role))
+
+    def without_model(self) -> Self:
+        """The same step as it runs where no model is set."""
+        step = copy.copy(self)
+        step.alone = True
+        return step
 
     @property
     def policy(self) -> Policy:

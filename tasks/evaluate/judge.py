@@ -6,12 +6,16 @@ Markers of citations are not shown: they would tell the systems apart.
 """
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
+from typing import TypeVar
 
+from prompts.engine.errors import NoUsableAnswer
+from prompts.engine.key_masking import mask_keys
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict, plain
@@ -19,6 +23,8 @@ from storage.files import text_of_file
 from storage.records import Record, by_key
 from tasks.step import PATIENT, gather_or_cancel, step
 
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 FULL = 100
 LOONG = ("loong_score", "loong_em")
 Answers = Sequence[EvaluatedAnswer]
@@ -48,14 +54,15 @@ async def judged_pairs(
     """A verdict for each question that both systems were asked, and each criterion.
 
     An order's winner is the one that most of its repeats name; the verdict's the one that both orders name, else a tie.
-    A system that gave no answer loses to one that did, without a call. UsageError where the judge has no model.
-    `on_verdict` is called after each.
+    A system that gave no answer loses to one that did, without a call. Where the judge gives no usable answer there is
+    no verdict, and the log says so. UsageError where the judge has no model. `on_verdict` is called after each.
     """
     require_judge(("a comparison of answers",), judge)
     first, second = ({answer.question: answer for answer in answers} for answers in answers_of_two_systems)
 
-    async def judged(question: EvaluationQuestion, criterion: str) -> Verdict:
-        verdict = await _verdict(question, criterion, (first[question.id], second[question.id]), judge, repeats)
+    async def judged(question: EvaluationQuestion, criterion: str) -> Verdict | None:
+        pair = first[question.id], second[question.id]
+        verdict = await _or_none(_verdict(question, criterion, pair, judge, repeats), f"verdict on {question.id}")
         on_verdict()
         return verdict
 
@@ -65,7 +72,16 @@ async def judged_pairs(
         for criterion in criteria
         if question.id in first and question.id in second
     )
-    return await gather_or_cancel(work)
+    return [verdict for verdict in await gather_or_cancel(work) if verdict is not None]
+
+
+async def _or_none(judged: Awaitable[T], what: str) -> T | None:
+    """What a judge gives; None where its model gives no usable answer: one of them must not cost all the others."""
+    try:
+        return await judged
+    except NoUsableAnswer as error:
+        logger.warning("no %s: %s", what, mask_keys(error.message))
+        return None
 
 
 async def _verdict(
@@ -126,7 +142,8 @@ async def judged_points(
     """The points of each answer by each rubric, 0 to 100, the mean of the repeats; no answer has 0.
 
     `loong_score` compares with the known answer, so that its value is None where a question has none; with it comes
-    `loong_em`, the share of repeats that gave 100. UsageError where the judge has no model.
+    `loong_em`, the share of repeats that gave 100. A repeat for which the judge gives no usable answer does not count,
+    and the log says so. UsageError where the judge has no model.
     """
     require_judge(rubrics, judge)
     known = {question.id: question for question in questions}
@@ -154,8 +171,11 @@ async def _points(
     if answer.answer is None:
         return [0] * repeats
     text, right = plain(answer.answer.answer), " / ".join(question.answers or question.values)
-    graded = (judge.run(question.question, right, rubric, text, repeat) for repeat in _tries(repeats))
-    return [grade.score for grade in await gather_or_cancel(graded)]
+    graded = (
+        _or_none(judge.run(question.question, right, rubric, text, repeat), f"points for {question.id}")
+        for repeat in _tries(repeats)
+    )
+    return [grade.score for grade in await gather_or_cancel(graded) if grade is not None]
 
 
 # --- how far the judge can be trusted --------------------------------------------------------------------------------

@@ -107,10 +107,11 @@ def _mean(values: Sequence[float]) -> float | None:
     return mean(values) if values else None
 
 
-def budget_note(effort: Effort = "medium", k: int = 8) -> str:
+def budget_note(effort: Effort = "medium", k: int | None = None) -> str:
     """What every system of a comparison may read and bring, in words."""
     limits = Policy.of(effort).limits
+    passages = "as many passages as fit" if k is None else f"at most {k} passages"
     return (
         f"Equal budgets: effort {effort}, at most {limits.answer:,} tokens of evidence for an answer, {limits.map:,} "
-        f"for each call that reads reports or texts, {k} passages brought."
+        f"for each call that reads reports or texts, {passages}."
     )

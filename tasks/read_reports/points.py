@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Effort
+from prompts.engine.helper import helped
 from prompts.engine.step import Step
 from prompts.read_reports import Explore, FollowUp, Offered, Partial, PointWritten
 from prompts.text.evidence import Evidence
@@ -30,6 +31,7 @@ MOST_POINTS = 12  # of these
 LEAST_SHARE = 0.15  # of the best point's score: what helps less stays out
 ALIKE = 0.7  # the share of its terms from which a point repeats another
 NOWHERE = ("", "")
+QUOTED = "the statements of the reports are quoted"
 
 
 @dataclass(frozen=True)
@@ -154,9 +156,13 @@ async def partial_answers(texts: ReportTexts, seed: str, topic: CollectionTopic,
     names = shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
     calls = [[texts.offered[names[place]] for place in call] for call in portions(sizes, answerer.policy.limits.map)]
-    written = await gather_or_cancel(answerer.run(call, topic) for call in calls)
+    written = await gather_or_cancel(_points_of(call, topic, answerer) for call in calls)
     points = _points((point for call in written for point in call), sorted(texts.offered.items()))
     return helpful_points(sorted(points, key=lambda point: (-point.score, point.findings)), answerer)
+
+
+async def _points_of(reports: Sequence[Offered], topic: CollectionTopic, answerer: Partial) -> list[PointWritten]:
+    return await helped(answerer, lambda step: step.run(reports, topic), QUOTED)
 
 
 def _points(written: Iterable[PointWritten], texts: Iterable[tuple[str, Offered]]) -> list[Point]:
@@ -256,5 +262,6 @@ async def explore(
     focus: str, texts: Sequence[tuple[str, Offered]], topic: CollectionTopic, explorer: Explore
 ) -> tuple[list[Point], list[FollowUp]]:
     """Find the points of these texts (name, text), and what to look up next."""
-    explored = await explorer.run(focus, [text for _, text in texts], topic)
+    offered = [text for _, text in texts]
+    explored = await helped(explorer, lambda step: step.run(focus, offered, topic), QUOTED)
     return _points(explored.points, texts), explored.follow_ups

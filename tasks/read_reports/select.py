@@ -12,6 +12,7 @@ from itertools import islice
 
 from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
 from prompts.engine.effort import Policy, TokenLimits
+from prompts.engine.helper import helped
 from prompts.read_reports import Rate, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
@@ -24,8 +25,8 @@ from tasks.step import BRIEF, gather_or_cancel, portions, step
 # Openings of reports that one rating call has room for: each has an equal share of its tokens.
 REPORTS_A_CALL = 60
 PER_REPORT = 30  # its number, and its reason and rating in the answer
-# (reports) → how relevant each is to the question, 0-1.
-ReportRater = Callable[[Sequence[Report]], Awaitable[list[float]]]
+# (reports) → how relevant each is to the question, 0-1; None: unrated.
+ReportRater = Callable[[Sequence[Report]], Awaitable[list[float | None]]]
 # How many tokens a report is when it is read.
 Size = Callable[[Report], int]
 # (communities) → their reports, in order.
@@ -39,6 +40,7 @@ KEPT_SHARE = 0.25
 LEAST_ROOTS = 16
 # Of a model's ratings: from "touches the matter" on. Where no root has that the best few are read.
 TOUCHES = 0.4
+UNRATED = "unrated reports are read in the order of the search"
 LEAST_READ = 5
 
 
@@ -128,9 +130,9 @@ async def descend(
     """From the roots down, level by level: what is not relevant is left with all that is under it.
 
     `estimates` are ratings without a model, by community (0 where there is none): where there are too many reports they
-    choose those that `rate` (a model; None: nobody) is asked about, whose ratings stand. A report gives way to those
-    under it that are at least as relevant; where none is, it is read itself. What is read, best first, is within the
-    reach.
+    choose those that `rate` (a model; None: nobody) is asked about, whose ratings stand. What it leaves unrated is read
+    after what it rated, in the order of the estimates. A report gives way to those under it that are at least as
+    relevant; where none is, it is read itself. What is read, best first, is within the reach.
     """
     branch: dict[str, float] = defaultdict(float)
     for name, estimate in estimates.items():
@@ -141,7 +143,8 @@ async def descend(
     likely = [name for name, best in branch.items() if best > 0 and tree.above[name] is None]
     roots = sorted(likely, key=lambda name: (-branch[name], name))[: reach.roots]
     roots += islice((name for name in tree.roots if not branch[name]), reach.roots - len(roots))
-    ratings = await _rated(tree, roots, estimates, rate)
+    given = await _rated(tree, roots, estimates, rate)
+    ratings = _with_unrated(given)
     best = sorted(roots, key=lambda name: (-ratings[name], -estimates.get(name, 0.0), name))
     if rate is None:
         floor = KEPT_SHARE * max(ratings.values(), default=0.0)
@@ -153,7 +156,9 @@ async def descend(
     while front:
         under = [name for above in front for name in tree.below.get(above, ())]
         asked = sorted(under, key=lambda name: (-branch[name], name))[: reach.below] if floor > 0 else []
-        rated = await _rated(tree, asked, estimates, rate)
+        asked_ratings = await _rated(tree, asked, estimates, rate)
+        given |= asked_ratings
+        rated = _with_unrated(asked_ratings)
         ratings |= rated
         following: list[str] = []
         for above in front:
@@ -165,7 +170,8 @@ async def descend(
         front = following
     read.sort(key=lambda name: (-ratings[name], -estimates.get(name, 0.0), name))
     chosen = first_fitting(tree.in_turn(read), size, reach.tokens)
-    return SelectedReports(tuple(chosen), ratings, len(tree.ratings) - len(ratings))
+    told = {name: rating for name, rating in given.items() if rating is not None}
+    return SelectedReports(tuple(chosen), told, len(tree.ratings) - len(ratings))
 
 
 def weightiest(tree: ReportTree, estimates: Mapping[str, float], size: Size, reach: Reach) -> SelectedReports:
@@ -175,9 +181,14 @@ def weightiest(tree: ReportTree, estimates: Mapping[str, float], size: Size, rea
     return SelectedReports(tuple(chosen), {}, len(tree.ratings) - len(chosen))
 
 
+def _with_unrated(given: Mapping[str, float | None]) -> dict[str, float]:
+    """The ratings, where what is unrated counts as the least that is read: nobody said that it does not help."""
+    return {name: TOUCHES if rating is None else rating for name, rating in given.items()}
+
+
 async def _rated(
     tree: ReportTree, names: Sequence[str], estimates: Mapping[str, float], rate: ReportRater | None
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     if rate is None or not names:
         return {name: estimates.get(name, 0.0) for name in names}
     return dict(zip(names, await rate(tree.read(names)), strict=True))
@@ -204,8 +215,11 @@ def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityCh
 @step("rate", BRIEF, asks_model=True)
 async def rate_reports(
     reports: Sequence[Report], estimates: Mapping[str, float], topic: CollectionTopic, rater: Rate
-) -> list[float]:
-    """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary; many in one call."""
+) -> list[float | None]:
+    """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary; many in one call.
+
+    None for what a model leaves unrated, or gives no usable answer for.
+    """
     limits = rater.policy.limits
     openings = [
         Evidence(
@@ -219,8 +233,20 @@ async def rate_reports(
     ]
     sizes = [rating_tokens(report, limits) for report in reports]
     calls = [[openings[place] for place in portion] for portion in portions(sizes, limits.rate)]
-    rated = await gather_or_cancel(rater.run(call, topic) for call in calls)
+    rated = await gather_or_cancel(_ratings(call, topic, rater) for call in calls)
     return [rating for call in rated for rating in call]
+
+
+async def _ratings(openings: Sequence[Evidence], topic: CollectionTopic, rater: Rate) -> list[float | None]:
+    """The ratings of one call; a usable answer that leaves some out is told in the trace too."""
+    unrated: list[float | None] = [None] * len(openings)
+    ratings = await helped(
+        rater, lambda step: step.run(openings, topic), UNRATED, otherwise=lambda: unrated, wanted=True
+    )
+    if None in ratings and ratings is not unrated:
+        left_out = f"{ratings.count(None)} of {len(openings)} reports have no rating"
+        rater.models.meter.degrade(rater.step, left_out, UNRATED)
+    return ratings
 
 
 def rating_tokens(report: Report, limits: TokenLimits) -> int:

@@ -259,13 +259,14 @@ def relation_cells(relation: Relation, facts: GraphFacts) -> tuple[str, ...]:
 
 
 def stating_sources(
-    relations: Sequence[Relation], facts: GraphFacts, stating: Stating, sources: Sequence[Source]
-) -> tuple[list[Source], Mapping[str, int]]:
+    relations: Sequence[Relation], facts: GraphFacts, stating: Stating, sources: Sequence[Source],
+    admits: Callable[[Sequence[Source], Source], bool] = lambda _sources, _further: True,
+) -> tuple[list[Source], Mapping[str, int | None]]:  # fmt: skip
     """The sources with one more for each relation that none of them states, and the number of each relation's source.
 
-    A relation that the question may not look up has no number.
+    None where the others do not admit that source; a relation that the question may not look up is left out.
     """
-    all_sources, numbers = list(sources), dict[str, int]()
+    all_sources, numbers = list(sources), dict[str, int | None]()
     for relation in relations:
         chunks = {chunk.id: chunk for chunk in stating(relation.id)}
         place = next((place for place in facts.places(relation.id) if place.chunk in chunks), None)
@@ -274,18 +275,20 @@ def stating_sources(
         chunk = chunks[place.chunk]
         number = number_of(all_sources, chunk.document, place.start, place.end)
         if number is None:
-            all_sources.append(source_of(chunk, place.start, place.end))
-            number = len(all_sources)
+            further = source_of(chunk, place.start, place.end)
+            if admits(all_sources, further):
+                all_sources.append(further)
+                number = len(all_sources)
         numbers[relation.id] = number
     return all_sources, numbers
 
 
 def graph_notes(
-    entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, numbers: Mapping[str, int]
+    entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, numbers: Mapping[str, int | None]
 ) -> list[Note]:
-    """Both tables in Markdown; relations without a source are left out."""
+    """Both tables in Markdown; relations that no document states are left out."""
     stated = [
-        (*relation_cells(relation, facts), f"[{numbers[relation.id]}]")
+        (*relation_cells(relation, facts), "" if (number := numbers[relation.id]) is None else f"[{number}]")
         for relation in relations
         if relation.id in numbers
     ]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prompts.engine.calls import first_fitting, rough_tokens
+from prompts.engine.helper import helped
 from prompts.plan_table import PlanTable
 from prompts.structures import markdown_table
 from prompts.text.amounts import scale_stated
@@ -70,7 +71,8 @@ async def answer_from_tables(question: str, documents: Sequence[Document], plann
     """
     # New documents take CPU: other questions go on meanwhile.
     tables = await asyncio.to_thread(relations_of, documents) if documents else []
-    plan = await planner.run(question, [table.view for table in tables]) if tables else None
+    views = [table.view for table in tables]
+    plan = await helped(planner, lambda step: step.run(question, views), "nothing is computed") if tables else None
     if plan is None:
         return None
     try:

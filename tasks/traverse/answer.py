@@ -21,6 +21,7 @@ from tasks.traverse.plan import CheckedStep, Operand, Outcome, Problem, StepResu
 
 MOST_STATEMENTS = 24
 MOST_NAMED = 20
+UNSHOWN = -1
 _TRIPLE = regex(r"(?P<subject>.{1,1000}?) -\[(?P<relation>[^\]]{1,1000})\]-> (?P<object>.+)")
 _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", "sort"})
 
@@ -29,11 +30,13 @@ _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", 
 class Statements:
     """Where documents state relations, numbered as they are asked for; `chunk` gives a chunk by id.
 
-    The evidence of a relation has its ends as written there: `label`, `attribute`, `value`.
+    The evidence of a relation has its ends as written there: `label`, `attribute`, `value`. What stands in a further
+    passage than `at_most` (None: any number) has the number UNSHOWN, and is no source.
     """
 
     facts: GraphFacts
     chunk: Callable[[str], Chunk]
+    at_most: int | None = None
     known: dict[str, Evidence] = field(default_factory=dict)
 
     def of(self, relation: Relation) -> Evidence:
@@ -52,17 +55,24 @@ class Statements:
             left, arrow, right = text.partition(f" -[{relation.predicate}]-> ")
             source, target = (left, right) if arrow else (source, target)
         return Evidence(
-            number=len(self.known), document=chunk.document, title=chunk.title, text=text, heading=chunk.heading,
+            number=self._number(chunk.id), document=chunk.document, title=chunk.title, text=text, heading=chunk.heading,
             prior=1.0, label=source, attribute=relation.predicate, value=target, chunk=chunk.id, start=where.start,
         )  # fmt: skip
 
+    def _number(self, chunk: str) -> int:
+        if self.at_most is None:
+            return len(self.known)
+        pool = self.pool()
+        passages = {chunk, *(piece.chunk for piece in pool)}
+        return len(pool) if len(passages) <= self.at_most else UNSHOWN
+
     def pool(self) -> list[Evidence]:
-        """All statements asked for so far."""
-        return list(self.known.values())
+        """All statements asked for so far that are sources."""
+        return [piece for piece in self.known.values() if piece.number != UNSHOWN]
 
 
 def _mark(statement: Evidence) -> str:
-    return f"[{statement.number + 1}]"
+    return "" if statement.number == UNSHOWN else f"[{statement.number + 1}]"
 
 
 def entity_table(facts: GraphFacts, entities: Sequence[str], most: int) -> str:
@@ -150,7 +160,7 @@ def _answer(
     """With the statements of the chains in words and the numbers of their sources, each place once."""
     lines: dict[tuple[str, int, int], str] = {}
     for statement in map(stated.of, relations_in(chains)):
-        if len(lines) < MOST_STATEMENTS:
+        if len(lines) < MOST_STATEMENTS and statement.number != UNSHOWN:
             place = (statement.document, statement.start, statement.end)
             lines.setdefault(place, f"{in_words(statement.text)} {_mark(statement)}")
     return StatedAnswer("\n".join(filter(None, [lead, *lines.values()])), values, fallback, "traversal")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from prompts.engine.helper import helped
 from prompts.text.question import DIRECTION, REQUEST_WORDS
 from prompts.text.regex import regex
 from prompts.text.words import fold, stem
@@ -61,6 +62,16 @@ async def plan(
     By the planner's model where it is asked, else by the question's words. `imported`: the graph
     has all that the question names from imported triples.
     """
+    return await helped(
+        planner,
+        lambda step: _planned(question, linked, graph, step, imported=imported),
+        "the question's words give the plan",
+    )
+
+
+async def _planned(
+    question: str, linked: Linked, graph: TraversalGraph, planner: PlanTraversal, *, imported: bool
+) -> Planned:
     # Ordinary words, and names that the graph lacks, count only where two things may be meant.
     plain, every = ([name.text for name in linked.named if own or not name.doubtful] for own in (False, True))
     two = _ASKS_IF.search(question) or _LINKED.search(question)

@@ -138,6 +138,18 @@ async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
     assert [score.value for score in blank] == [None, None]
 
 
+async def test_what_a_judge_does_not_answer_costs_no_other_judgement(
+    place: Place, model_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    model_server.misbehave({"kind": "malformed", "text": "bridge 1"})
+    verdicts = await judged_pairs(QUESTIONS, PAIR, judging(place, Judge), ["overall"], 1)
+    assert {verdict.question for verdict in verdicts} == {"q0", "q2"}
+    scores = await judged_points(QUESTIONS, PAIR[0], judging(place, Grade), ["directness"], 1)
+    assert [score.value is None for score in scores] == [False, True, False]
+    told = [record.getMessage() for record in caplog.records]
+    assert ["no verdict on q1" in told[0], "no points for q1" in told[-1]] == [True, True]
+
+
 def test_dspy_evaluates_with_the_measures_of_a_judge(place: Place) -> None:
     class Says(dspy.Module):
         def forward(self, question: str) -> dspy.Prediction:

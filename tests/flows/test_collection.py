@@ -121,7 +121,7 @@ async def test_what_the_documents_have_few_words_of_is_answered_in_part_or_not_a
 async def test_local_brings_findings_from_around_what_is_named(offline: Runtime) -> None:
     question = "What is known of Orla Museum?"
     with open_session(offline) as session:
-        options = AskOptions(mode="local", k=1)
+        options = AskOptions(mode="local")
         found = await call_with(local_search, await resources_for(question, options, session))
     (findings,) = (note.text for note in found.context.notes if note.label == "Findings of community reports")
     numbers = [int(number) for number in re.findall(r"\[(\d+)\]$", findings, re.M)]

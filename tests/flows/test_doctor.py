@@ -64,6 +64,22 @@ def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- 
     assert not row.advice or f"→ {row.advice[0]}" in people
 
 
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("", "large (by the models' names; TRELLIS_PROFILE sets another)"),
+        ("small", "small (as TRELLIS_PROFILE says)\n        no model is asked to choose, decompose, filter"),
+    ],
+)
+def test_the_profile_is_told(
+    profile: str, said: str, fresh: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_PROFILE", profile)
+    assert model_server.base_url
+    assert said in fresh("doctor").out
+    assert examined(fresh)[1].profile == (profile or "large")
+
+
 def test_what_cannot_be_reached_is_named(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/any")
     monkeypatch.setenv("TRELLIS_LM_BASE_URL", NOWHERE.replace("//", f"//someone:{KEY}@"))

@@ -52,10 +52,12 @@ async def test_at_low_effort_a_question_stays_whole_and_the_structures_are_read_
 
 
 async def test_a_part_that_waits_for_a_later_one_is_asked_for_again() -> None:
-    with pytest.raises(AnswerMalformed, match="does not come before it"):
-        await decompose(
-            QUESTION, [], False, scripted(Decompose, *[{"questions": ["When did {2} die?", "Who was it?"]}] * 2)
-        )
+    made = scripted(Decompose, *[{"questions": ["When did {2} die?", "Who was it?"]}] * 2)
+    assert await decompose(QUESTION, [], False, made) == [QUESTION]
+    assert len(sent(made)) == 2
+    (row,) = made.models.meter.degraded()
+    assert "does not come before it" in row.reason
+    assert row.instead == "the question is answered whole"
 
 
 async def test_links_are_filled_in_and_the_rest_goes_on_side_by_side() -> None:

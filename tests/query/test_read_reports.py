@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.engine.effort import LIMITS, Effort
-from prompts.engine.errors import AnswerMalformed
 from prompts.read_reports import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial, Rate
 from storage.graph_records import Community, Report
 from tasks.read_reports.points import (
@@ -83,7 +82,7 @@ def test_a_level_has_the_reports_of_branches_that_end_above_it(level: int, read:
 
 
 def rating(scores: Mapping[str, float], seen: list[str] | None = None) -> ReportRater:
-    async def rate(reports: Sequence[Report]) -> list[float]:
+    async def rate(reports: Sequence[Report]) -> list[float | None]:
         (seen if seen is not None else []).extend(one.community for one in reports)
         return [scores.get(one.community, 0.0) for one in reports]
 
@@ -306,8 +305,37 @@ SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the 
 
 
 async def test_a_report_without_a_rating_is_asked_for_again() -> None:
-    with pytest.raises(AnswerMalformed, match="reports 1"):
-        await scripted(Rate, *[{"ratings": [{"report": 0, "rating": 3}]}] * 2).run([SALTY, WINDY], TOPIC)
+    rater = scripted(Rate, *[{"ratings": [{"report": 0, "rating": 3}]}] * 2)
+    assert await rater.run([SALTY, WINDY], TOPIC) == [0.3, None]
+    assert "no rating for the reports 1" in sent(rater)[-1]
+
+
+async def test_what_was_rated_counts_and_the_rest_is_unrated() -> None:
+    rated = {"ratings": [{"report": 1, "rating": 10}]}
+    rater = scripted(Rate, rated, rated)
+    reports = [report(name, summary=f"{name} is a wharf.") for name in ("a", "b", "c")]
+    assert await rate_reports(reports, {}, TOPIC, rater) == [None, 1.0, None]
+    (row,) = rater.models.meter.degraded()
+    assert (row.step, row.reason) == ("rate", "2 of 3 reports have no rating")
+
+
+async def test_unusable_ratings_leave_all_reports_unrated() -> None:
+    rater = scripted(Rate, *["nothing of the form"] * 2)
+    assert await rate_reports([report("a", summary="A wharf.")], {}, TOPIC, rater) == [None]
+    assert [row.step for row in rater.models.meter.degraded()] == ["rate"]
+
+
+async def test_unrated_reports_are_read_after_the_rated_by_the_search() -> None:
+    grown = tree(dict.fromkeys(("near", "far", "best", "bad")))
+    given = {"best": 0.9, "bad": 0.1}
+    estimates = {"near": 0.8, "far": 0.2, "best": 0.1, "bad": 0.9}
+
+    async def rate(reports: Sequence[Report]) -> list[float | None]:
+        return [given.get(one.community) for one in reports]
+
+    found = await descend(grown, estimates, small, REACH, rate)
+    assert [one.community for one in found.reports] == ["best", "near", "far"]
+    assert found.ratings == given
 
 
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])

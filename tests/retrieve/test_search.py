@@ -487,7 +487,9 @@ def test_every_relation_has_the_source_that_states_it() -> None:
     assert "| Orla Bridge | designed by | Tomas Reyd |" in shown["Relations"]
     # Stated by a passage that was not retrieved: its sentence joins as a source of its own.
     restored = next(one for one in relations if one.predicate == "restored by")
-    source = sources[numbers[restored.id] - 1]
+    number = numbers[restored.id]
+    assert number is not None
+    source = sources[number - 1]
     assert (source.document, source.text) == ("mill", TEXTS["mill"][1][source.start : source.end])
     assert f"[{numbers[restored.id]}]" in shown["Relations"]
 

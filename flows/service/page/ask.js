@@ -211,6 +211,7 @@ function way(answer, workspace) {
     ["subquestions", trace.subquestions.length > 0 && h("ol", {}, trace.subquestions.map((row) => h("li", {}, row.question, h("br"), h("span.quiet", {}, row.answer))))],
     ["reports_read", trace.reports.some((row) => row.points) && h("ul.plain", {}, trace.reports.filter((row) => row.points).map((row) => h("li", {}, h("a", { href: place(workspace, "reports", row.community) }, row.title))))],
     ["spared", trace.spared.length > 0 && h("ul.plain", {}, trace.spared.map((row) => h("li", {}, `${row.step}: ${row.reason}`)))],
+    ["degraded", trace.degraded.length > 0 && h("ul.plain", {}, trace.degraded.map((row) => h("li", {}, `${row.step}: ${row.instead} (${row.reason})`)))],
     ["usage", t("usage_line", { calls: usage.calls, cached: usage.cached_calls, tokens: number(usage.input_tokens + usage.output_tokens), cost: money(usage.cost_usd), seconds: number(usage.seconds, 2) })],
     ["generation", String(answer.generation)],
   ].filter(([, value]) => value);

@@ -71,6 +71,7 @@ const WORDS = {
   subquestions: ["Steps", "步骤"],
   reports_read: ["Reports read", "已读报告"],
   spared: ["Calls spared", "省去的调用"],
+  degraded: ["Done without a usable answer of the model", "模型未给出可用答复的步骤"],
   usage: ["Took", "用量"],
   usage_line: ["{calls} calls ({cached} from the cache), {tokens} tokens, {cost}, {seconds} s", "{calls} 次调用（缓存 {cached} 次），{tokens} 个词元，{cost}，{seconds} 秒"],
   cost_unknown: ["price unknown", "价格未知"],

@@ -1,0 +1,45 @@
+"""Steps that only help: a question or a passage goes on where their model gives no usable answer,
+or is not asked.
+
+Only the step that writes the answer may end a question. What the user has to mend (no connection, a
+bad key, a budget that is spent) ends it in any step.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from prompts.engine.errors import NoUsableAnswer
+from prompts.engine.key_masking import mask_keys
+from prompts.engine.step import Step
+
+MOST_SHOWN = 300  # characters of an error, which may quote what the model wrote
+S = TypeVar("S", bound=Step)
+T = TypeVar("T")
+
+
+async def helped(
+    step: S,
+    run: Callable[[S], Awaitable[T]],
+    instead: str,
+    *,
+    otherwise: Callable[[], T] | None = None,
+    wanted: bool = False,
+) -> T:
+    """What `run` gives with the step. Where the policy spares its model, or the model gives no usable
+    answer, what `otherwise` gives, or else `run` with the step as it is without a model.
+
+    `instead` says for the trace what is done then. What is `wanted`, since the user asked for it, no
+    profile spares.
+    """
+    if step.is_offline:
+        return await run(step)
+    meter = step.models.meter
+    if not wanted and (reason := step.policy.spared(step.step)):
+        meter.spare(step.step, reason)
+    else:
+        try:
+            return await run(step)
+        except NoUsableAnswer as error:
+            reason = " ".join(mask_keys(error.message).split())[:MOST_SHOWN]
+            meter.degrade(step.step, reason, instead)
+    return otherwise() if otherwise is not None else await run(step.without_model())
