@@ -174,6 +174,7 @@ class JsonFormat:
     """
 
     by_line = False  # whether what comes before a cut is kept
+    by_item = False  # whether the whole items of a list are kept
 
     def form(self, signature: "type[dspy.Signature]") -> str:
         """What the system message says of the answer's form."""
@@ -194,6 +195,12 @@ class JsonFormat:
         """An answer with these outputs, as an example for a model; what is missing stays out."""
         values = {name: outputs[name] for name in signature.output_fields if name in outputs}
         return json.dumps(to_jsonable_python(values), ensure_ascii=False)
+
+
+class ItemsFormat(JsonFormat):
+    """JSON whose lists hold items that stand for themselves: of an answer that is cut the whole ones are kept."""
+
+    by_item = True
 
 
 @memo
