@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
+from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
@@ -62,6 +63,7 @@ class WriteReports(TailoredStep):
     step = "report"
     role = "report"
     task = WriteReport
+    output_format = ItemsFormat()
     own_language = "the statements' language"
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
+from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
@@ -90,6 +91,7 @@ class DescribeRelations(TailoredStep):
     step = "relate"
     role = "summarize"
     task = SummarizeRelations
+    output_format = ItemsFormat()
     own_language = "the statements' language"
     examples = "relate"
 

@@ -51,6 +51,24 @@ class AnswerCache(Protocol):
     def remove(self, key: str) -> None: ...
 
 
+@dataclass
+class Busy:
+    """The time in which at least one call is under way, told piece by piece to the calls that end in it."""
+
+    under_way: int = 0
+    since: float = 0.0
+
+    def begin(self, now: float) -> None:
+        if not self.under_way:
+            self.since = now
+        self.under_way += 1
+
+    def piece(self, now: float) -> float:
+        """The seconds that nobody has been told."""
+        seconds, self.since = max(0.0, now - self.since), max(now, self.since)
+        return seconds
+
+
 @dataclass(frozen=True, slots=True)
 class _Asker:
     """How urgent a call is, where it is entered, who watches the answer being written, and the key it is kept under."""
@@ -75,6 +93,8 @@ class Client:
     locks: CallLocks = field(default_factory=CallLocks)
     compared: bool = False
     gate: Callable[[], Awaitable[None]] | None = None  # what each try waits for before it takes its place
+    own_server: bool = False  # whether it is no provider's: its speed is that of the user's machine
+    busy: Busy = field(default_factory=Busy)
 
     async def ask(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record, show: Show | None = None
@@ -178,11 +198,15 @@ class Client:
                     self.spend_budget.reserved(most, call.max_tokens, self.price) as bill,
                 ):
                     began = self.clock.now()
-                    answered = self._stored_reply(call, asker.key, draft)
-                    reply = await (apart(answered) if self.compared and not draft.watched else answered)
+                    self.busy.begin(began)
+                    try:
+                        answered = self._stored_reply(call, asker.key, draft)
+                        reply = await (apart(answered) if self.compared and not draft.watched else answered)
+                    finally:
+                        self.busy.under_way -= 1
                     start.tokens = reply.input_tokens + reply.output_tokens
                     bill.used = reply.input_tokens, reply.output_tokens
-                    self._enter(reply, self.clock.now() - began, asker.record)
+                    self._enter(reply, began, asker.record)
             except Failure as failure:
                 # A stream that broke off may do so again, however far it came: the next try comes whole.
                 if draft.withdraw() or (failure.broken and not failure.adapted):
@@ -207,8 +231,9 @@ class Client:
             row = {"text": reply.text, "tokens": [reply.input_tokens, reply.output_tokens]}
             self.cache.put(key, json.dumps(row, ensure_ascii=False))
 
-    def _enter(self, reply: Reply, seconds: float, record: Record) -> None:
-        record(replace(self._paid(reply), seconds=seconds))
+    def _enter(self, reply: Reply, began: float, record: Record) -> None:
+        now = self.clock.now()
+        record(replace(self._paid(reply), seconds=now - began, busy_seconds=self.busy.piece(now)))
 
     def _paid(self, reply: Reply) -> Spent:
         cost = self.price.cost(reply.input_tokens, reply.output_tokens) if self.price else None

@@ -250,6 +250,7 @@ class Models:
             spend_budget=self.spend_budget,
             locks=self.locks,
             compared=self.compared,
+            own_server=not listed,
             gate=None if isinstance(model, ModelChoice) and model.is_local else self.gate,
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flows.operations.forecast import PASSAGES_A_SECOND, SECONDS_A_CALL
+from flows.indexing.pace import PASSAGES_A_SECOND, SECONDS_A_CALL
 from storage.workspace import Workspace
 from storage.workspace_db import RunRow
 from tests.copying import corpus_in
