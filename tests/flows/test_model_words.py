@@ -272,10 +272,11 @@ def test_offline_and_for_programs_and_pipes_there_is_no_draft(
     session: Session, copied: Command, request: pytest.FixtureRequest
 ) -> None:
     assert drafted(session)[1] == []
-    server: Server = request.getfixturevalue("model_server")
-    copied("ask", BORN, "--json")
-    copied("ask", "Who designed Orla Bridge?")
-    assert streamed(server) == [False, False]
+    request.getfixturevalue("model_server")
+    in_json, in_a_pipe = copied("ask", BORN, "--json"), copied("ask", BORN)
+    assert in_json.out.count("\n") == 1
+    assert in_a_pipe.out.count(in_json.json["answer"]) == 1
+    assert "\x1b" not in in_a_pipe.out
 
 
 def test_a_terminal_shows_the_draft_and_then_the_answer(model_server: Server, copied: Command) -> None:
