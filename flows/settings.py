@@ -269,8 +269,8 @@ class Settings(BaseModel):
     timeout: float | None = Field(
         default=None, gt=0,
         description="Seconds that one try waits for a word of the server, and a provider's for the whole answer. Where "
-        "it is not set 120, and for a server of your own a second more for each 40 tokens of the prompt "
-        "([models](models.md#slow-machines)).",
+        "it is not set 120, and of a server of your own 600 before the first word and a second for each 40 tokens of "
+        "the prompt ([models](models.md#slow-machines)).",
     )  # fmt: skip
     max_tokens: int = Field(
         default=4096, ge=16,

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from prompts.engine.calls import Call
 
 USUAL = 120.0  # seconds, where nobody has set another number
+FIRST_WORD = 600.0  # seconds, of a server of one's own: as long as OpenAI's and Anthropic's own clients wait
 # What the slowest machine that is worth asking does in a second: a model of a few billion weights on two cores.
 READS, WRITES = 40.0, 1.0  # tokens
 
@@ -28,10 +29,12 @@ class Patience:
         self._waits = WeakKeyDictionary[asyncio.AbstractEventLoop, set[Wait]]()
 
     def first(self, call: Call, streamed: bool) -> float:
-        """Seconds until the first word of a stream, or until the whole answer."""
+        """Seconds until the first word of a stream, or until the whole answer. The server may have to read a long
+        prompt, to load the model, and to answer other programs before.
+        """
         if not self._grows:
             return self._seconds
-        return self._seconds + call.tokens() / READS + (0 if streamed else call.max_tokens / WRITES)
+        return FIRST_WORD + call.tokens() / READS + (0 if streamed else call.max_tokens / WRITES)
 
     @asynccontextmanager
     async def wait(self, call: Call, streamed: bool) -> AsyncIterator["Wait"]:

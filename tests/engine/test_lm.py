@@ -33,7 +33,7 @@ from prompts.engine.limits import Clock, Limits
 from prompts.engine.lm import LmTransport
 from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.engine.output_formats import JsonFormat, conversation
-from prompts.engine.patience import USUAL, Patience
+from prompts.engine.patience import FIRST_WORD, USUAL, Patience
 from prompts.engine.providers import Endpoint
 from prompts.summarize import Summarize, SummarizeEntity
 from prompts.text.tokens import count_tokens
@@ -177,7 +177,7 @@ async def test_calls_in_a_server_s_queue_wait_while_it_writes_to_others() -> Non
 
 def test_a_long_prompt_may_be_read_slowly_where_no_time_is_set() -> None:
     call = replace(CALL, messages=(Message("user", "word " * 6400),))  # 8,000 tokens
-    assert Patience(None, own=True).first(call, streamed=True) > USUAL + 8000 / 40 - 1
+    assert Patience(None, own=True).first(call, streamed=True) > FIRST_WORD + 8000 / 40 - 1
     assert Patience(None, own=False).first(call, streamed=True) == USUAL
     assert Patience(9.0, own=True).first(call, streamed=True) == 9.0
 
