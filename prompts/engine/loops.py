@@ -28,8 +28,8 @@ def goes_round(text: str, call: Call) -> bool:
         return _third(lines) is not None or _period(text) > 0
     if _period(text):
         return True
-    value = _begun(text) if call.schema is not None else None
-    return any(_loop_of(part) is not None for part in _parts(text if value is None else value))
+    value = text if call.schema is None else _begun(text)  # None where it cannot be read: lines of JSON are alike
+    return any(_loop_of(part) is not None for part in _parts(value))
 
 
 def standing(text: str, call: Call) -> str | None:
