@@ -1,7 +1,9 @@
-"""How fast an index run goes: what each step takes of its model, and how many tokens a second the model has done.
+"""How fast an index run goes: what each step takes of its model, and how many tokens a second the
+model has done.
 
-Both are learnt from the runs of this workspace. Of a model that it has not used yet, the first passage's own call is
-timed before the others go out: its answer is kept, so that nothing is asked twice.
+Both are learnt from the runs of this workspace. Of a model that it has not used yet, the first
+passage's own call is timed before the others go out: its answer is kept, so that nothing is asked
+twice.
 """
 
 import json
@@ -25,8 +27,8 @@ _RUNS_READ = 200
 
 @dataclass(frozen=True)
 class StepRate:
-    """What a step takes: calls for each passage that is extracted, tokens of a call, and the seconds by which each call
-    makes a run longer (None: not known)."""
+    """What a step takes: calls for each passage that is extracted, tokens of a call, and the
+    seconds by which each call makes a run longer (None: not known)."""
 
     calls: float
     input_tokens: float
@@ -51,8 +53,8 @@ _RULE = {
 
 @dataclass(frozen=True)
 class Pace:
-    """What steps take, the passages a second without models, and tokens a second by model, as measured: all that it
-    read and wrote, in the time in which it had something to do."""
+    """What steps take, the passages a second without models, and tokens a second by model, as
+    measured: all that it read and wrote, in the time in which it had something to do."""
 
     rates: Mapping[str, StepRate]
     passages: float
@@ -80,8 +82,8 @@ class Pace:
 
 
 def at_once(runtime: Runtime, step: str) -> int:
-    """How many calls of a step count as answered at once: those of a provider. A server of one's own may answer one
-    after the other."""
+    """How many calls of a step count as answered at once: those of a provider. A server of one's
+    own may answer one after the other."""
     client = runtime.models.client(runtime.makers[step].role)
     return 1 if client is None or client.own_server else client.limits.concurrency
 
@@ -153,8 +155,8 @@ def _rate(seen: Counter[str], rule: StepRate, passages: float, runtime: Runtime)
 
 
 async def tell_expected_time(todo: Sequence[Chunk], runtime: Runtime) -> None:
-    """Say how long a run will take that extracts these passages, and by which measured speed; nothing without a model,
-    or where nobody listens.
+    """Say how long a run will take that extracts these passages, and by which measured speed;
+    nothing without a model, or where nobody listens.
 
     Where the speed is not known, the first passage is extracted alone.
     """
@@ -184,7 +186,8 @@ async def tell_expected_time(todo: Sequence[Chunk], runtime: Runtime) -> None:
 async def _timed_alone(passages: Sequence[Chunk], client: Client, runtime: Runtime) -> bool:
     """Extract the first passage before the others; whether there is a time now.
 
-    Not where that would hold up the others for nothing: where all go out at once, or its answer is not kept.
+    Not where that would hold up the others for nothing: where all go out at once, or its answer is
+    not kept.
     """
     if client.cache is None or len(passages) <= (1 if client.own_server else client.limits.concurrency):
         return False

@@ -1,7 +1,9 @@
-"""Answers that go round, as small models write them until they are cut, and what of a cut answer still stands.
+"""Answers that go round, as small models write them until they are cut, and what of a cut answer
+still stands.
 
-A line of records, an item of a list in JSON, or a sentence of a text that is said three times ends the answer: what
-came before stays. A shorter piece counts from a thousand characters on, for a list may well say "yes" ten times.
+A line of records, an item of a list in JSON, or a sentence of a text that is said three times ends
+the answer: what came before stays. A shorter piece counts from a thousand characters on, for a list
+may well say "yes" ten times.
 """
 
 import json
@@ -35,8 +37,8 @@ def goes_round(text: str, call: Call) -> bool:
 def standing(text: str, call: Call) -> str | None:
     """What stands of an answer that was cut or goes round; None where nothing does.
 
-    Whole lines of records; whole items, where a list's items stand for themselves (`by_item`); of a text that goes
-    round, what came before it did.
+    Whole lines of records; whole items, where a list's items stand for themselves (`by_item`); of a
+    text that goes round, what came before it did.
     """
     if call.by_line:
         return whole_lines(text) if "\n" in text else None
@@ -73,7 +75,8 @@ def _parts(value: object) -> Iterator[list[Any] | str]:
 
 
 def _loop_of(part: list[Any] | str) -> int | None:
-    """Where a list or a text begins to go round: the place of an item, or of a character; None where it does not."""
+    """Where a list or a text begins to go round: the place of an item, or of a character; None
+    where it does not."""
     if isinstance(part, list):
         return _third(_said(item) for item in part)
     sentences = [found for found in _SENTENCE.finditer(part) if found[0].strip()]
@@ -133,7 +136,8 @@ def _before_loops(value: Any) -> Any:
 
 
 def _without_last_item(value: dict[str, Any]) -> dict[str, Any] | None:
-    """The object without the item within which it was cut: the last one of the list that stands last."""
+    """The object without the item within which it was cut: the last one of the list that stands
+    last."""
     if not value:
         return None
     name, last = list(value.items())[-1]

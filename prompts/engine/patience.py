@@ -1,8 +1,8 @@
 """How long calls wait for a server.
 
-A slow machine reads a prompt for minutes before its first word, and answers one call after the other;
-a dead one must not hold a run. So it is silence that ends a wait, and a server is silent only while
-it writes to none of its callers.
+A slow machine reads a prompt for minutes before its first word, and answers one call after the
+other; a dead one must not hold a run. So it is silence that ends a wait, and a server is silent
+only while it writes to none of its callers.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ READS, WRITES = 40.0, 1.0  # tokens
 
 
 class Patience:
-    """The waits for one server. `seconds` is what the user has set for each try; `own`: it is no provider's, whose
-    machines are fast."""
+    """The waits for one server. `seconds` is what the user has set for each try; `own`: it is no
+    provider's, whose machines are fast."""
 
     def __init__(self, seconds: float | None, own: bool) -> None:
         self._seconds = seconds or USUAL
@@ -29,9 +29,8 @@ class Patience:
         self._waits = WeakKeyDictionary[asyncio.AbstractEventLoop, set[Wait]]()
 
     def first(self, call: Call, streamed: bool) -> float:
-        """Seconds until the first word of a stream, or until the whole answer. The server may have to read a long
-        prompt, to load the model, and to answer other programs before.
-        """
+        """Seconds until the first word of a stream, or until the whole answer. The server may have
+        to read a long prompt, to load the model, and to answer other programs before."""
         if not self._grows:
             return self._seconds
         return FIRST_WORD + call.tokens() / READS + (0 if streamed else call.max_tokens / WRITES)
@@ -54,7 +53,8 @@ class Patience:
 
 
 class Wait:
-    """One try: `first` seconds until its first word, then `pause` between two words and `whole` for all of them."""
+    """One try: `first` seconds until its first word, then `pause` between two words and `whole` for
+    all of them."""
 
     def __init__(self, limit: asyncio.Timeout, first: float, pause: float, whole: float, waits: "set[Wait]") -> None:
         self.first = first
