@@ -55,7 +55,36 @@ TAILORING_FILE = "tailoring.toml"
 PROGRAMS_FOLDER = "programs"
 # Of a tailoring, what a variable can hold; kinds stand apart by semicolons.
 _TAILORING_VARIABLES = ("persona", "language", "entity_types")
-_ROLE_SUFFIXES = {"model": "", "base_url": "_BASE_URL", "api_key": "_API_KEY"}
+_ROLE_SUFFIXES = {
+    "model": "",
+    "base_url": "_BASE_URL",
+    "api_key": "_API_KEY",
+    "temperature": "_TEMPERATURE",
+    "top_p": "_TOP_P",
+    "seed": "_SEED",
+    "model_options": "_MODEL_OPTIONS",
+}
+
+
+_OPTIONS = 'an object of JSON, such as {"min_p": 0.05}'
+# What makes a call the one that it is; the program writes it.
+_NO_OPTIONS = {"model", "messages", "stream", "n", "response_format"}
+
+
+def _options(value: object) -> object:
+    """The parameters of a server, which a variable holds as JSON."""
+    try:
+        read = json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise Unfit(str(value), _OPTIONS) from error
+    if not isinstance(read, dict):
+        raise Unfit(str(value), _OPTIONS)
+    if own := sorted(_NO_OPTIONS & read.keys()):
+        raise Unfit(own[0], "parameters of drawing words: this one is the program's own")
+    return read
+
+
+ModelOptions = Annotated[dict[str, Any], BeforeValidator(_options)]
 
 
 class RoleSettings(BaseModel):
@@ -66,6 +95,10 @@ class RoleSettings(BaseModel):
     model: str | None = None
     base_url: str | None = None
     api_key: SecretStr | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    model_options: ModelOptions = Field(default_factory=dict)
 
 
 # NAME:ROLE:SHA-256 of the key, in hexadecimal digits.
@@ -251,11 +284,35 @@ class Settings(BaseModel):
         "calls a minute over all machines ([limits](deployment.md#limits-over-all-machines)).",
     )
     max_attempts: int = Field(default=6, ge=1, description="Tries of one call before it is an error.")
-    timeout: float = Field(default=120.0, gt=0, description="Seconds for one try.")
+    timeout: float | None = Field(
+        default=None, gt=0,
+        description="Seconds that one try waits for a word of the server, and a provider's for the whole answer. Where "
+        "it is not set 120, and of a server of your own 600 before the first word and a second for each 40 tokens of "
+        "the prompt ([models](models.md#slow-machines)).",
+    )  # fmt: skip
     max_tokens: int = Field(
         default=4096, ge=16,
         description="The most tokens that a model writes in one call; what is cut gets twice as many, once.",
     )  # fmt: skip
+    temperature: float | None = Field(
+        default=None, ge=0, le=2,
+        description="How freely models draw their words. Where it is not set 0, and `retry_temperature` at a second "
+        "try ([models](models.md#sampling)).",
+    )  # fmt: skip
+    retry_temperature: float = Field(
+        default=0.5, ge=0, le=2,
+        description="The temperature of a second try: after an answer that cannot be read, or says the same again and "
+        "again.",
+    )  # fmt: skip
+    top_p: float | None = Field(
+        default=None, gt=0, le=1, description="Words are drawn from the likeliest that have this probability together."
+    )
+    seed: int | None = Field(default=None, description="The seed of that drawing, where the server has one.")
+    model_options: ModelOptions = Field(
+        default_factory=dict,
+        description="Further parameters of each call, as the server names them; in a variable as JSON: "
+        '`{"min_p": 0.05, "chat_template_kwargs": {"enable_thinking": false}}`.',
+    )
     cache_dir: FolderPath | None = Field(
         default=None,
         description="A folder for models' answers and vectors that several workspaces share, instead of the workspace.",
@@ -425,8 +482,26 @@ class Settings(BaseModel):
 
     def call_settings(self) -> CallSettings:
         """How calls to models are made."""
-        gguf = GgufSettings(self.gguf_context, self.gguf_slots, self.gguf_threads)
-        return CallSettings(self.concurrency, self.max_attempts, self.timeout, self.max_tokens, self.batches, gguf)
+        return CallSettings(
+            concurrency=self.concurrency,
+            max_attempts=self.max_attempts,
+            timeout=self.timeout,
+            max_tokens=self.max_tokens,
+            batches=self.batches,
+            gguf=GgufSettings(self.gguf_context, self.gguf_slots, self.gguf_threads),
+            sampling={role: self._sampling(role) for role in ROLES},
+            retry_temperature=self.retry_temperature,
+        )
+
+    def _sampling(self, role: Role) -> dict[str, object]:
+        """What is set of how a role's model draws its words; the role's own goes before."""
+        own = self.roles.get(role, RoleSettings())
+        values: dict[str, object] = {**self.model_options, **own.model_options}
+        for name in ("temperature", "top_p", "seed"):
+            for value in (getattr(self, name), getattr(own, name)):
+                if value is not None:
+                    values[name] = value
+        return values
 
 
 def load_settings(

@@ -77,7 +77,7 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
         advice.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
     if spent.calls and spent.seconds / spent.calls > SLOW:
         slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
-        advice.append(f"{slow}: raise `timeout` or lower `concurrency` before indexing.")
+        advice.append(f"{slow}: an index run will take long, and says how long before it starts.")
     return ExaminedModel(
         role, models.name(role), address, not problem, spent.seconds, spent.input_tokens, spent.output_tokens,
         structured or "unknown", problem, tuple(advice)

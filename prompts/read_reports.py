@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, first_fitting, rough_tokens
+from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
@@ -80,6 +81,7 @@ class Partial(Step):
     role = "answer"
     writes_in = "question"
     task = AnswerPartly
+    output_format = ItemsFormat()
 
     async def run(self, reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
         """Points in the model's order, as it wrote them."""
@@ -155,6 +157,7 @@ class Explore(Step):
     role = "answer"
     writes_in = "question"
     task = ExploreReports
+    output_format = ItemsFormat()
 
     async def run(self, focus: str, texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
         """Points as the model wrote them; follow-ups are bounded, the best first."""
@@ -211,6 +214,7 @@ class Rate(Step):
     step = "rate"
     role = "filter"
     task = RateReports
+    output_format = ItemsFormat()
 
     async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float | None]:
         """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
+from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
@@ -80,6 +81,7 @@ class WriteReports(TailoredStep):
     role = "report"
     task = WriteReport
     writes_in = "statements"
+    output_format = ItemsFormat()
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
         """The report that needs no model; None where a model has to write it."""

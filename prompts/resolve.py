@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, first_tokens
+from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
 from prompts.offline.resolve import Decided, NameInContext, Pair, decide
 
@@ -60,6 +61,7 @@ class Resolve(Step):
     step = "resolve"
     role = "resolve"
     task = ResolveNames
+    output_format = ItemsFormat()
 
     async def run(self, pairs: Sequence[Pair]) -> list[Decided]:
         """In the order of the pairs; at most PAIRS_IN_ONE_CALL are meant to be asked at once."""

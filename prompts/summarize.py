@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
+from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
@@ -110,6 +111,7 @@ class DescribeRelations(TailoredStep):
     role = "summarize"
     task = SummarizeRelations
     writes_in = "relations"
+    output_format = ItemsFormat()
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""

@@ -42,9 +42,26 @@ def test_roles_are_merged_one_by_one(tmp_path: Path) -> None:
     assert choices["report"] == ModelChoice("mistral/other", None, None), "another provider gets neither"
 
 
+def test_a_role_s_sampling_goes_before_the_common_one(tmp_path: Path) -> None:
+    environ = settings_file(tmp_path, "temperature = 0.2\n[roles.answer.model_options]\nmin_p = 0.1\n")
+    environ |= {
+        "TRELLIS_MODEL_OPTIONS": '{"min_p": 0.05, "repeat_penalty": 1.1}',
+        "TRELLIS_LM_ANSWER_TEMPERATURE": "0.7",
+        "TRELLIS_SEED": "7",
+    }
+    calls = load_settings({}, environ).call_settings()
+    common = {"min_p": 0.05, "repeat_penalty": 1.1, "temperature": 0.2, "seed": 7}
+    assert calls.sampling["extract"] == common
+    assert calls.sampling["answer"] == {**common, "min_p": 0.1, "temperature": 0.7}
+    assert calls.retry_temperature == 0.5
+
+
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
+        ({"TRELLIS_MODEL_OPTIONS": "min_p=1"}, "an object of JSON"),
+        ({"TRELLIS_MODEL_OPTIONS": '{"messages": []}'}, "messages"),
+        ({"TRELLIS_LM_ANSWER_TOP_P": "2"}, "top_p"),
         ({"TRELLIS_CHUNK_TOKEN": "9"}, "TRELLIS_CHUNK_TOKENS"),
         ({"TRELLIS_LM_EXTRCT": "m"}, "TRELLIS_LM_EXTRACT"),
         ({"TRELLIS_CHUNK_TOKENS": "many"}, "many"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from flows.cli.screen import Screen, runtime_of
 from flows.index import IndexOptions
+from flows.indexing.pace import time_in_words
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
 from flows.operations.index_run import index_run
@@ -49,7 +50,7 @@ def index(options: Namespace, screen: Screen) -> None:
         report = asyncio.run(run)
     else:
         with screen.progress() as progress:
-            runtime = with_budget(runtime_of(options, progress), budget)
+            runtime = with_budget(runtime_of(options, progress, tell=screen.note), budget)
             report = asyncio.run(index_run(options.sources, wanted, runtime))
     screen.result(report, lambda: show_report(report, screen))
     if report.kept_prompts and not screen.as_json:  # what --remake would do, and what that takes
@@ -99,13 +100,6 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     for unit, most in budget:
         if most is not None and (wanted[unit] or 0) > most:
             screen.line(f"{wanted[unit]:,} {unit} are more than the budget of {most:,}", indent=2, style="yellow")
-
-
-def time_in_words(seconds: float) -> str:
-    """About how long, in the unit that fits."""
-    if seconds < 100:
-        return f"about {max(seconds, 1):.0f} s"
-    return f"about {seconds / 60:.0f} min" if seconds < 6000 else f"about {seconds / 3600:.1f} h"
 
 
 def cost_in_words(plan: Forecast | StepForecast | StepUsage) -> str:

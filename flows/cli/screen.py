@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import to_jsonable_python
 
-from flows.runtime import Progress, Runtime, open_runtime, silent
+from flows.runtime import Progress, Runtime, open_runtime, silent, unheard
 from flows.settings import load_settings
 from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
@@ -36,6 +36,7 @@ class Screen:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self._console: Console | None = None
+        self._bars: Console | None = None  # where bars are shown
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A lone surrogate of a broken file name must not stop the output; in JSON its escape is right as it is.
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -84,8 +85,11 @@ class Screen:
             self.line(f"and {len(rows) - most} more{more}", style="dim", indent=indent)
 
     def note(self, text: str) -> None:
-        """A message beside the result, on standard error."""
-        sys.stderr.write(_steady(text) + "\n")
+        """A message beside the result, on standard error; above the bars while there are any."""
+        if self._bars is not None:
+            self._bars.print(_steady(text), markup=False, highlight=False, emoji=False, soft_wrap=True)
+        else:
+            sys.stderr.write(_steady(text) + "\n")
 
     def error(self, error: Exception) -> None:
         """What happened and what to do; a gate's falls stand in the result, which is machine output already."""
@@ -114,7 +118,11 @@ class Screen:
                     steps[step] = bars.add_task(step)
                 bars.update(steps[step], completed=done, total=total)
 
-            yield report
+            self._bars = bars.console
+            try:
+                yield report
+            finally:
+                self._bars = None
 
     @contextmanager
     def draft(self) -> Iterator[Show | None]:
@@ -215,6 +223,11 @@ def rounded(value: object, name: str = "") -> object:
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def runtime_of(options: Namespace, progress: Progress = silent, reading: bool = False) -> Runtime:
+def runtime_of(
+    options: Namespace,
+    progress: Progress = silent,
+    reading: bool = False,
+    tell: Callable[[str], None] = unheard,
+) -> Runtime:
     """The runtime of the settings in force, in the workspace that the command names."""
-    return open_runtime(load_settings({"workspace": options.workspace}), progress, reading)
+    return open_runtime(load_settings({"workspace": options.workspace}), progress, reading, tell)

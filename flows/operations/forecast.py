@@ -1,10 +1,10 @@
 """The forecast of an index run: the passages that it would read, times what a step takes for each.
 
 What an extraction reads is counted by a tokenizer; all else is an average: of this workspace's own runs where they
-asked the same model often enough, else of the project's scripted model. What the cache holds is not looked up.
+asked the same model often enough, else of the project's scripted model; the time is that of the measured speed
+(`flows/indexing/pace.py`). What the cache holds is not looked up.
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows.index import IndexOptions
+from flows.indexing.pace import StepRate, pace_of
 from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
@@ -22,32 +23,6 @@ from tasks.chunk import chunk
 from tasks.embed import windows_of
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
-
-# Passages of 370 tokens, with the default embedding and no other model: measured on two busy cores.
-PASSAGES_A_SECOND = 3.0
-# Of a model that this workspace has not used yet.
-SECONDS_A_CALL = 4.0
-# From so many calls on, what a model has taken before says more than the rule.
-ENOUGH_CALLS = 20
-_RUNS_READ = 200
-
-
-@dataclass(frozen=True)
-class _Rate:
-    """What a step takes: calls for each passage that is extracted, tokens of a call, and its seconds."""
-
-    calls: float
-    input_tokens: float
-    output_tokens: float
-    seconds: float = SECONDS_A_CALL
-    known: bool = False
-
-
-# Measured with the project's scripted model on the documentation of the project, passages of 370 tokens.
-_RULE = {
-    "extract": _Rate(1.0, 1700, 650), "resolve": _Rate(0.01, 700, 30), "summarize": _Rate(0.4, 670, 40),
-    "relate": _Rate(0.01, 1300, 310), "report": _Rate(0.25, 1700, 390),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,31 +44,29 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     """
     started = time.monotonic()
     runtime, _ = with_earlier_prompts(runtime, options.remake or options.full)
-    plan, (rates, pace) = await _plan(sources, options, runtime), _rates(runtime)
+    plan, pace = await _plan(sources, options, runtime), pace_of(runtime)
     made = (step for step, maker in runtime.makers.items() if not maker.is_offline)
-    steps = [_step(step, plan, rates[step], runtime) for step in made]
+    steps = [_step(step, plan, pace.rates[step], runtime) for step in made]
     if isinstance(runtime.embedder, ApiEmbedder):
         steps.append(_embedding(plan, runtime.embedder, runtime))
     steps, seconds = [step for step in steps if step.calls], time.monotonic() - started
     calls, settings = sum(step.calls for step in steps), runtime.settings
     tokens = sum(step.input_tokens + step.output_tokens for step in steps)
-    asked = [step for step in steps if step.step in rates]
-    each = sum(step.calls * rates[step.step].seconds for step in asked) / max(1, sum(step.calls for step in asked))
+    asked = [step for step in steps if step.step in pace.rates]
     # No faster than the limits of the server let them.
     waiting = max(
-        calls * each / settings.concurrency,
+        sum(pace.seconds(step.step, step.calls, step.input_tokens + step.output_tokens, runtime) for step in asked),
         60 * calls / (settings.rpm or float("inf")),
         60 * tokens / (settings.tpm or float("inf")),
     )
-    rate = f"{pace:.1f} passages a second"
-    rate += f", {each:.1f} s a call and {settings.concurrency} at once" if calls else ""
     known = [step.cost_usd for step in steps if step.cost_usd is not None]
     return Forecast(
         documents=plan.changes.plan.counts, skipped=plan.changes.loaded.skipped, chunks=len(plan.passages),
         chunks_to_extract=len(plan.unread), calls=calls, cached_calls=0,
         input_tokens=sum(step.input_tokens for step in steps), output_tokens=sum(step.output_tokens for step in steps),
         cost_usd=sum(known) if len(known) == len(steps) else None, steps=tuple(steps), seconds=seconds,
-        run_seconds=seconds + len(plan.unread) / pace + waiting, rate=rate,
+        run_seconds=seconds + len(plan.unread) / pace.passages + waiting,
+        rate=pace.in_words([step.step for step in asked], runtime),
     )  # fmt: skip
 
 
@@ -121,7 +94,7 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
     return _Plan(changes, [*staying, *new], unread, new, changed)
 
 
-def _step(step: str, plan: _Plan, rate: _Rate, runtime: Runtime) -> StepForecast:
+def _step(step: str, plan: _Plan, rate: StepRate, runtime: Runtime) -> StepForecast:
     """What a step would take; of extractions the prompts are counted as they would be sent."""
     maker = runtime.makers[step]
     calls = round(rate.calls * plan.changed[step])
@@ -155,27 +128,3 @@ def _embedding(plan: _Plan, embedder: ApiEmbedder, runtime: Runtime) -> StepFore
         step=STEP, model=embedder.name, calls=spent.calls, cached_calls=0, input_tokens=spent.input_tokens,
         output_tokens=0, cost_usd=spent.cost_usd, basis="rule",
     )  # fmt: skip
-
-
-def _rates(runtime: Runtime) -> tuple[dict[str, _Rate], float]:
-    """What each step takes, and the passages a second of a run without models, from what this workspace has seen."""
-    totals, pace = dict[str, Counter[str]](), 0.0
-    for run in runtime.workspace.database.runs.list(limit=_RUNS_READ):
-        summary = json.loads(run.summary)
-        indexed = run.kind == "index" and "chunks" in summary
-        if indexed and not pace and "usage" not in summary and not summary["documents"]["unchanged"]:
-            pace = summary["chunks"] / max(summary["seconds"], 0.01)
-        for row in summary.get("usage", ()):
-            maker = runtime.makers.get(row["step"])
-            if maker is not None and row["model"] == runtime.models.name(maker.role):
-                amounts = {name: row.get(name, 0) for name in ("calls", "input_tokens", "output_tokens", "seconds")}
-                totals.setdefault(row["step"], Counter()).update(amounts)
-    passages = totals.get("extract", Counter())["calls"]
-    rates = dict(_RULE)
-    for step, seen in totals.items():
-        calls = seen["calls"]
-        if calls >= ENOUGH_CALLS:
-            often = calls / passages if passages >= ENOUGH_CALLS else rates[step].calls
-            tokens = seen["input_tokens"] / calls or rates[step].input_tokens, seen["output_tokens"] / calls
-            rates[step] = _Rate(often, *tokens, seen["seconds"] / calls or SECONDS_A_CALL, known=True)
-    return rates, pace or PASSAGES_A_SECOND

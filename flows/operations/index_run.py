@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from flows.index import IndexOptions, build_index
 from flows.operations.watch import watched_after
-from flows.runtime import Runtime, usage_rows
+from flows.runtime import Runtime
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
 from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
@@ -61,9 +61,17 @@ def note(kind: str, runtime: Runtime, **summary: object) -> None:
 def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
     """With the calls that were paid for, however the run ended: forecasts learn from them."""
     paid = [
-        row.model_dump(include={"step", "model", "calls", "output_tokens"}) | {"seconds": round(row.seconds, 3)}
-        for row in usage_rows(runtime.models.meter)
-        if row.calls
+        {
+            "step": step,
+            "model": model,
+            "calls": spent.calls,
+            "input_tokens": spent.input_tokens,
+            "output_tokens": spent.output_tokens,
+            "seconds": round(spent.seconds, 3),
+            "busy_seconds": round(spent.busy_seconds, 3),
+        }
+        for step, model, spent in runtime.models.meter.rows()
+        if spent.calls
     ]
     text = json.dumps({**summary, **({"usage": paid} if paid else {})}, ensure_ascii=False)
     runtime.workspace.database.runs.append(

@@ -6,6 +6,7 @@ Their stories are told in `flows/index.py`, `flows/query.py` and `flows/evaluate
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -94,7 +95,8 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     try:
         settings = load_settings({"workspace": workspace})
         await begin(settings)
-        runtime = with_budget(open_runtime(settings, progress.tell), budget)
+        tell = partial(logger.info, "%s")
+        runtime = with_budget(open_runtime(settings, progress.tell, tell=tell), budget)
         logger.info("Indexing %s into %s", ", ".join(sources), settings.workspace)
         async with ended_by_signals(), progress:
             report = await _within_minutes(minutes, sources, IndexOptions(full, allow_removals, remake), runtime)

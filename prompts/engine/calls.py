@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -20,7 +19,6 @@ Schema = dict[str, object]
 Finish = Literal["stop", "length", "withheld"]
 CUT = "…"  # the last line of an answer that was cut
 REPEATED = 3  # times that a line is said before the answer counts as going round
-MOST_SHOWN = 6000  # characters of a refused answer that are shown to the model again
 # Signs between scripts and tokens, without a tokenizer: four letters or one ideograph a token. The first bytes (UTF-16)
 # of all characters but ideographs, kana and hangul: to count those is to leave out these, at a fiftieth of a regular
 # expression's time.
@@ -84,7 +82,9 @@ class Message:
 class Call:
     """One request. `variant` tells apart calls that shall differ though they say the same.
 
-    `by_line`: each line of the answer stands for itself, so that what comes before a cut is kept.
+    `by_line`: each line of the answer stands for itself, so that what comes before a cut is kept; `by_item`: so does
+    each item of the answer's lists. `second_temperature` is that of a second try; None: that of the first, as the user
+    has set it. `whole`: in one piece, since a stream of the answer has broken off.
     """
 
     step: str
@@ -95,6 +95,9 @@ class Call:
     variant: int | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     by_line: bool = False
+    by_item: bool = False
+    second_temperature: float | None = None
+    whole: bool = False
 
     def key(self, address: str, model: str) -> str:
         """The cache key: all that the answer depends on."""
@@ -104,12 +107,28 @@ class Call:
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
-    def repaired(self, answer: str, problem: str) -> "Call":
-        """The conversation goes on: the refused answer, what is wrong with it, and the request for another."""
+    @property
+    def differs_again(self) -> bool:
+        """Whether the same conversation can get another answer at a second try."""
+        drawn = self.temperature is None or self.temperature > 0
+        return self.second_temperature is not None or (drawn and "seed" not in self.extra)
+
+    def again(self) -> "Call":
+        """The same conversation, at the temperature of a second try."""
+        if self.second_temperature is None:
+            return self
+        return replace(self, temperature=max(self.temperature or 0.0, self.second_temperature))
+
+    def repaired(self, problem: str) -> "Call":
+        """A second try that says what was wrong with the first answer. It does not show that answer: a model that
+        reads it writes it again.
+
+        The sentence ends the last turn, for some servers take no two turns of one role.
+        """
+        *before, last = self.messages
         wrong = neutralise(problem)  # which may quote the answer
-        shown = neutralise(answer if len(answer) <= MOST_SHOWN else f"{answer[:MOST_SHOWN]}…") or "(empty)"
-        ask = f"This answer cannot be read: {wrong} Answer again: complete, in the form asked for, nothing else."
-        return replace(self, messages=(*self.messages, Message("assistant", shown), Message("user", ask)))
+        ask = f"An earlier answer cannot be read: {wrong} Answer complete, in the form asked for, nothing else."
+        return replace(self.again(), messages=(*before, replace(last, content=f"{last.content}\n\n{ask}")))
 
     def tokens(self) -> int:
         """About how many tokens go in."""
@@ -199,12 +218,6 @@ def first_tokens(text: str, most: int) -> str:
     while rough_tokens(words) > max(most, 1):
         words = words[: int(len(words) * most / rough_tokens(words))].rstrip()
     return words if len(words) == len(text) else f"{words}…"
-
-
-def goes_round(text: str) -> bool:
-    """Whether an answer says one line again and again, as small models do until they are cut."""
-    lines = Counter(line for line in map(str.strip, text.split("\n")) if line)
-    return any(times >= REPEATED for times in lines.values())
 
 
 def whole_lines(text: str) -> str:

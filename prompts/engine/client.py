@@ -1,10 +1,11 @@
 """One call to a model, until there is an answer that can be relied on.
 
-Equal calls in turn, the cache, admission, tries with backoff, twice the room for a cut answer, and one repair of an
-answer that cannot be read. A whole answer is written into the cache, and committed, as soon as DSPy hands it over:
-before anything else is done with it, and before its slot goes to another call. So a killed
-process loses no more answers than it had calls under way (`concurrency` for each server). One that cannot be read is
-struck out again. All that was paid for is entered in the ledger.
+Equal calls in turn, the cache, admission, tries with backoff, and one second try that differs: twice
+the room for a cut answer, a higher temperature for one that goes round, and for one that cannot be
+read what is wrong with it too. A whole answer is written into the cache, and committed, as soon as
+DSPy hands it over: before anything else is done with it, and before its slot goes to another call.
+So a killed process loses no more answers than it had calls under way (`concurrency` for each
+server). One that cannot be read is struck out again. All that was paid for is entered in the ledger.
 
 An evaluation's client is `compared`: it sends and stores in the bridge's loop, so that no answer waits to be stored
 for other work, and enters an answer of the cache as it was paid for once: systems compare by what they take.
@@ -24,13 +25,12 @@ from prompts.engine.calls import (
     NotAsAsked,
     Reply,
     Transport,
-    goes_round,
     rough_tokens,
-    whole_lines,
 )
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld, ContextOverflow, EngineError
 from prompts.engine.failures import Failure, Retries
 from prompts.engine.limits import Clock, Limits
+from prompts.engine.loops import goes_round, standing
 from prompts.engine.spending import Price, SpendBudget, Spent
 from prompts.engine.streaming import Draft, Show
 
@@ -49,6 +49,24 @@ class AnswerCache(Protocol):
     def put(self, key: str, answer: str) -> None: ...
 
     def remove(self, key: str) -> None: ...
+
+
+@dataclass
+class Busy:
+    """The time in which at least one call is under way, told piece by piece to the calls that end in it."""
+
+    under_way: int = 0
+    since: float = 0.0
+
+    def begin(self, now: float) -> None:
+        if not self.under_way:
+            self.since = now
+        self.under_way += 1
+
+    def piece(self, now: float) -> float:
+        """The seconds that nobody has been told."""
+        seconds, self.since = max(0.0, now - self.since), max(now, self.since)
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +93,8 @@ class Client:
     locks: CallLocks = field(default_factory=CallLocks)
     compared: bool = False
     gate: Callable[[], Awaitable[None]] | None = None  # what each try waits for before it takes its place
+    own_server: bool = False  # whether it is no provider's: its speed is that of the user's machine
+    busy: Busy = field(default_factory=Busy)
 
     async def ask(
         self, call: Call, read: Callable[[str], T], priority: int, record: Record, show: Show | None = None
@@ -111,41 +131,57 @@ class Client:
         reply = await self._whole(call, asker)
         try:
             return read(reply.text)
-        except NotAsAsked as problem:
+        except NotAsAsked as refused:
             self._strike(asker)
-            again = call.repaired(reply.text, str(problem))
-        reply = await self._whole(again, asker)
+            first = refused
         try:
+            reply = await self._whole(call.repaired(str(first)), asker)
             return _standing(read, reply.text)
         except NotAsAsked as problem:
             self._strike(asker)
+            if isinstance(first, Doubtful):  # in form it was
+                return cast("T", first.outputs)
             raise AnswerMalformed(
                 f"{self.transport.model} gave no valid answer for the step {call.step!r}: {problem}",
                 "Give this role a model that follows the form, or a server with structured output.",
             ) from problem
+        except AnswerTruncated:
+            if isinstance(first, Doubtful):
+                return cast("T", first.outputs)
+            raise
 
     async def _whole(self, call: Call, asker: _Asker) -> Reply:
-        """A reply that was not cut, or whose lines stand for themselves up to the cut."""
+        """A reply that was not cut, or what stands of one that was."""
         reply = await self._sent(call, asker)
-        longer = replace(call, max_tokens=2 * call.max_tokens)
-        if reply.finish == "length" and not (call.by_line and goes_round(reply.text)):
+        if reply.finish == "length" and (second := self._second(call, reply)) is not None:
             asker.draft.withdraw()
-            if self.transport.room(longer) > self.transport.room(call):
-                try:
-                    reply = await self._sent(longer, asker)
-                except ContextOverflow as error:
-                    raise self._cut(longer) from error
-        if reply.finish == "length" and call.by_line and "\n" in reply.text:
-            reply = replace(reply, text=whole_lines(reply.text), finish="stop")
+            try:
+                reply = await self._sent(second, asker)
+            except ContextOverflow as error:
+                raise self._cut(second, reply) from error
+        if reply.finish == "length" and (kept := standing(reply.text, call)) is not None:
+            if not call.by_line:  # whoever reads lines counts those that are left out
+                asker.record(Spent(unread_lines=1))
+            if goes_round(reply.text, call):  # it would again
+                self._keep(asker.key, replace(reply, text=kept))
+            reply = replace(reply, text=kept, finish="stop")
         if reply.finish == "stop":
             return reply
         asker.draft.withdraw()
         if reply.finish == "length":
-            raise self._cut(longer)
+            raise self._cut(replace(call, max_tokens=2 * call.max_tokens), reply)
         raise AnswerWithheld(
             f"{self.transport.model}'s provider withheld the answer of the step {call.step!r}.",
             "Use another model for this text.",
         )
+
+    def _second(self, call: Call, reply: Reply) -> Call | None:
+        """What is asked after a cut answer: twice the room, or where it goes round another temperature; None where
+        that brings nothing, or what came before stands."""
+        if goes_round(reply.text, call):
+            return call.again() if standing(reply.text, call) is None and call.differs_again else None
+        longer = replace(call, max_tokens=2 * call.max_tokens)
+        return longer if self.transport.room(longer) > self.transport.room(call) else None
 
     async def _sent(self, call: Call, asker: _Asker) -> Reply:
         """A reply, after as many tries as it takes."""
@@ -162,15 +198,20 @@ class Client:
                     self.spend_budget.reserved(most, call.max_tokens, self.price) as bill,
                 ):
                     began = self.clock.now()
-                    answered = self._stored_reply(call, asker.key, draft)
-                    reply = await (apart(answered) if self.compared and not draft.watched else answered)
+                    self.busy.begin(began)
+                    try:
+                        answered = self._stored_reply(call, asker.key, draft)
+                        reply = await (apart(answered) if self.compared and not draft.watched else answered)
+                    finally:
+                        self.busy.under_way -= 1
                     start.tokens = reply.input_tokens + reply.output_tokens
                     bill.used = reply.input_tokens, reply.output_tokens
-                    self._enter(reply, self.clock.now() - began, asker.record)
+                    self._enter(reply, began, asker.record)
             except Failure as failure:
                 # A stream that broke off may do so again, however far it came: the next try comes whole.
                 if draft.withdraw() or (failure.broken and not failure.adapted):
                     draft = Draft()
+                    call = replace(call, whole=call.whole or not failure.timed_out)
                 await retries.after(failure)
             else:
                 await asyncio.sleep(0)  # the next call goes out, and what else has come is kept, before this is read
@@ -179,15 +220,20 @@ class Client:
     async def _stored_reply(self, call: Call, key: str, draft: Draft) -> Reply:
         """The reply to one try, in the cache where it is whole."""
         reply = await self.transport.send(call, draft.add if draft.watched else None)
-        if self.cache is not None and reply.finish == "stop":
-            row = {"text": reply.text, "tokens": [reply.input_tokens, reply.output_tokens]}
-            self.cache.put(key, json.dumps(row, ensure_ascii=False))
+        if reply.finish == "stop":
+            self._keep(key, reply)
         return reply
 
     # --- ledger and cache --------------------------------------------------------------------------------------------
 
-    def _enter(self, reply: Reply, seconds: float, record: Record) -> None:
-        record(replace(self._paid(reply), seconds=seconds))
+    def _keep(self, key: str, reply: Reply) -> None:
+        if self.cache is not None:
+            row = {"text": reply.text, "tokens": [reply.input_tokens, reply.output_tokens]}
+            self.cache.put(key, json.dumps(row, ensure_ascii=False))
+
+    def _enter(self, reply: Reply, began: float, record: Record) -> None:
+        now = self.clock.now()
+        record(replace(self._paid(reply), seconds=now - began, busy_seconds=self.busy.piece(now)))
 
     def _paid(self, reply: Reply) -> Spent:
         cost = self.price.cost(reply.input_tokens, reply.output_tokens) if self.price else None
@@ -213,7 +259,13 @@ class Client:
         tokens = stored.get("tokens") or (call.tokens(), rough_tokens(text))  # earlier versions stored none
         return Reply(text, "stop", *tokens)
 
-    def _cut(self, call: Call) -> EngineError:
+    def _cut(self, call: Call, reply: Reply) -> EngineError:
+        if goes_round(reply.text, call):
+            return AnswerTruncated(
+                f"{self.transport.model} said the same again and again in the step {call.step!r}.",
+                "Use another model, a higher TRELLIS_RETRY_TEMPERATURE, or a penalty of the server's on what is said "
+                "again (TRELLIS_MODEL_OPTIONS).",
+            )
         room = self.transport.room(call)
         raise_it = "Raise max_tokens (TRELLIS_MAX_TOKENS)"
         if room < call.max_tokens:

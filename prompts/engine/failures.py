@@ -63,7 +63,7 @@ class Failure(Exception):
     """A call without a reply: the error to raise at last, whether trying again can help, and how long to wait first.
 
     `adapted`: the next request leaves out what the server did not take in this one. `broken`: there was no answer, or
-    one that broke off.
+    one that broke off; `timed_out`: because nobody waited longer.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Failure(Exception):
         self.wait = wait
         self.adapted = False
         self.broken = broken
+        self.timed_out = False
         self.words = error.message
         self.status = 0
 
@@ -124,6 +125,19 @@ def unreachable(name: str, address: str, problem: str) -> Failure:
         "Check that its server runs under this address, then run again.",
     )
     return Failure(error, retryable=True, broken=True)
+
+
+def too_slow(name: str, address: str, waited: float, begun: bool) -> Failure:
+    """The server may be alive, but nobody waited longer for it."""
+    what = "its answer was not complete" if begun else "no word of an answer came"
+    error = ModelUnavailable(
+        f"{name} at {address}: {what} within {waited:.0f} s.",
+        "Check that its server runs. If it is only slow, raise TRELLIS_TIMEOUT (seconds), lower TRELLIS_CONCURRENCY to "
+        "the calls that it answers at once, or make prompts shorter (TRELLIS_CHUNK_TOKENS).",
+    )
+    failure = Failure(error, retryable=True, broken=True)
+    failure.timed_out = True
+    return failure
 
 
 def refused(

@@ -3,8 +3,10 @@
 A server that speaks OpenAI's language is called by DSPy's client for that language, another
 provider by DSPy's own client, or by LiteLLM where it has none. Here is what those lack: what a
 server does not take is learnt from its refusal and sent otherwise from then on
-(`server_habits.py`), a request that a server cuts without a word is an error, and an answer has a
-time limit as a whole.
+(`server_habits.py`), a request that a server cuts without a word is an error, and a wait ends (`patience.py`).
+
+A server of the user's own writes its answers in a stream, watched or not: the stream tells that it is alive, and is
+closed where the answer goes round. Providers are fast, and bill what a closed stream would have written.
 """
 
 import asyncio
@@ -14,9 +16,9 @@ import json
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -29,11 +31,13 @@ from dspy.clients.backend_selection import CLIENT_KEYS
 from dspy.utils.exceptions import LMError, LMStreamAssemblyError, LMUnsupportedFeatureError
 
 from prompts.engine.bridge import run_anywhere
-from prompts.engine.calls import Call, Finish, Message, Reply, rough_tokens, without_thinking
+from prompts.engine.calls import Call, Finish, Message, Reply, rough_tokens, visible_so_far, without_thinking
 from prompts.engine.error_words import as_openai_error, words_of
 from prompts.engine.errors import ContextOverflow, EngineError, ModelMisconfigured
-from prompts.engine.failures import LONGEST_REPLY, Failure, refused, unreachable
+from prompts.engine.failures import LONGEST_REPLY, Failure, refused, too_slow, unreachable
 from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address, secrets_of_environment
+from prompts.engine.loops import goes_round
+from prompts.engine.patience import USUAL, Patience, Wait
 from prompts.engine.providers import LOCAL, Endpoint, ModelChoice, without_user
 from prompts.engine.server_habits import HABITS, Habits, Sent
 from prompts.engine.streaming import ShownText
@@ -60,7 +64,21 @@ _LOADING = 600.0  # seconds that a model of this machine may take to be read
 _CONNECTIONS = 10_000  # our own limits admit calls
 # The statuses with which a server refuses a field of a request.
 _REFUSES = {400, 404, 415, 422, 500, 501}
-_CALLING: ContextVar[bool] = ContextVar("calling", default=False)
+_LOOKED_AT = 200  # characters of a stream between two looks whether it goes round
+_LONGEST_READ = 86_400.0  # seconds: what waits is ended by `Patience`
+# Parameters that every provider has under one name, in one place or another of a request.
+_TYPED = {"top_p", "seed", "frequency_penalty", "presence_penalty"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What is asked, and the wait for it."""
+
+    call: Call
+    wait: Wait
+
+
+_CALLING: ContextVar[_Try | None] = ContextVar("calling", default=None)
 # DSPy warns of a cut answer; ours is asked for again, with more room.
 logging.getLogger("dspy.clients.lm").addFilter(lambda record: not (_CALLING.get() and "truncated" in record.msg))
 
@@ -76,7 +94,7 @@ class LmTransport:
         self,
         lm: dspy.BaseLM,
         address: str,
-        timeout: float,
+        patience: Patience,
         engine: "ChatEngine | None" = None,
         defaults: Mapping[str, object] | None = None,
         habits: Habits | None = None,
@@ -88,49 +106,51 @@ class LmTransport:
         self._given = defaults is not None
         self._engine = engine
         self._habits = habits or Habits()
-        self._timeout = timeout
+        self._patience = patience
 
     @classmethod
-    def of(cls, endpoint: Endpoint, timeout: float = 120.0) -> "LmTransport":
+    def of(cls, endpoint: Endpoint, timeout: float | None = None) -> "LmTransport":
         """The way to a server that speaks OpenAI's language."""
-        engine, address = ChatEngine(endpoint, timeout), without_user(endpoint.url)
-        return cls(_lm_on(engine, endpoint.name), address, timeout, engine, habits=engine.habits)
+        engine, address = ChatEngine(endpoint), without_user(endpoint.url)
+        patience = Patience(timeout, own=not endpoint.listed)
+        return cls(_lm_on(engine, endpoint.name), address, patience, engine, habits=engine.habits)
 
     @classmethod
-    def of_provider(cls, choice: ModelChoice, timeout: float = 120.0) -> "LmTransport":
+    def of_provider(cls, choice: ModelChoice, timeout: float | None = None) -> "LmTransport":
         """The way to a provider that DSPy or LiteLLM knows."""
         keep_secret((choice.api_key, *secrets_of_address(choice.base_url), *secrets_of_environment(os.environ)))
         own = {"api_base": choice.base_url, "api_key": choice.api_key}
         options = {name: value for name, value in own.items() if value}
-        lm = dspy.LM(choice.name, cache=False, num_retries=0, timeout=timeout, **options)
+        lm = dspy.LM(choice.name, cache=False, num_retries=0, timeout=timeout or USUAL, **options)
         address = without_user(choice.base_url) if choice.base_url else choice.name.partition("/")[0]
-        return cls(lm, address, timeout, habits=HABITS.setdefault((address, choice.name), Habits()))
+        habits = HABITS.setdefault((address, choice.name), Habits())
+        return cls(lm, address, Patience(timeout or USUAL, own=False), habits=habits)
 
     @classmethod
-    def of_machine(cls, choice: ModelChoice, timeout: float = 120.0) -> "LmTransport":
+    def of_machine(cls, choice: ModelChoice, timeout: float | None = None) -> "LmTransport":
         """A model of this machine, by transformers; it ends an answer itself when the time is over."""
         from prompts.engine.transformers_lm import TransformersEngine
 
-        engine = TransformersEngine(choice.name.removeprefix(LOCAL), timeout)
-        return cls(_lm_on(engine, choice.name), engine.address, _LOADING + 2 * timeout)
+        seconds = timeout or USUAL
+        engine = TransformersEngine(choice.name.removeprefix(LOCAL), seconds)
+        return cls(_lm_on(engine, choice.name), engine.address, Patience(_LOADING + 2 * seconds, own=False))
 
     @classmethod
-    def of_file(cls, choice: ModelChoice, settings: "GgufSettings", timeout: float) -> "LmTransport":
+    def of_file(cls, choice: ModelChoice, settings: "GgufSettings", timeout: float | None = None) -> "LmTransport":
         """A model in one file, by llama.cpp."""
         from prompts.engine.gguf import address_of_file, shared_model
 
         address = address_of_file(choice.name)
-        return cls.on_file(FileEngine(choice.name, address, shared_model(address, settings), timeout), timeout)
+        return cls.on_file(FileEngine(choice.name, address, shared_model(address, settings)), timeout)
 
     @classmethod
-    def on_file(cls, engine: "FileEngine", timeout: float) -> "LmTransport":
-        """The way to this engine's model. It streams always: a slow machine writes for minutes."""
-        engine.habits.streams = True
-        lm, longest = _lm_on(engine, engine.name), _LOADING + timeout
-        return cls(lm, engine.address, longest, engine, habits=engine.habits)
+    def on_file(cls, engine: "FileEngine", timeout: float | None = None) -> "LmTransport":
+        """The way to this engine's model."""
+        patience = Patience(timeout, own=True)
+        return cls(_lm_on(engine, engine.name), engine.address, patience, engine, habits=engine.habits)
 
     @classmethod
-    def of_program(cls, lm: dspy.BaseLM, timeout: float = 120.0) -> "LmTransport":
+    def of_program(cls, lm: dspy.BaseLM, timeout: float | None = None) -> "LmTransport":
         """The way to a model that a program has given to DSPy."""
         options: dict[str, object] = dict(lm.kwargs)
         keep_secret((str(options.get("api_key") or ""), *secrets_of_environment(os.environ)))
@@ -138,7 +158,7 @@ class LmTransport:
         if "max_completion_tokens" in options:
             options["max_tokens"] = options.pop("max_completion_tokens")
         given = {name: value for name, value in options.items() if value is not None and name not in CLIENT_KEYS}
-        return cls(lm, without_user(url) or f"dspy:{lm.model}", timeout, defaults=given)
+        return cls(lm, without_user(url) or f"dspy:{lm.model}", Patience(timeout, own=bool(url)), defaults=given)
 
     @property
     def place(self) -> str:
@@ -157,34 +177,44 @@ class LmTransport:
         return self._habits.room(call)
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
-        """One request and its reply; as a stream where somebody watches, or as the only way."""
-        streams = self._habits.streams
-        streamed = self._engine is not None and streams is not False and (show or streams)
+        """One request and its reply; as a stream where somebody watches, the server is the user's own, or takes no
+        other request."""
+        streamed = self._streams(call, watched=show is not None)
         shown = ShownText(show or _nobody) if streamed else None
         request = self.request(call)
         sent = self._sent(call, request, shown)
         variant = {"rollout_id": call.variant} if self._given and call.variant is not None else {}
-        calling = _CALLING.set(True)
+        wait: Wait | None = None
         try:
-            async with asyncio.timeout(self._timeout):
-                with dspy.context(send_stream=shown) if shown else nullcontext():
-                    response = await self.lm.acall(request, **variant)
+            async with self._patience.wait(call, streamed) as wait:
+                calling = _CALLING.set(_Try(call, wait))
+                try:
+                    with dspy.context(send_stream=shown) if shown else nullcontext():
+                        response = await self.lm.acall(request, **variant)
+                finally:
+                    _CALLING.reset(calling)
             reply = self.reply(response, call)
         except TimeoutError as error:
-            raise self._unreachable(f"no reply within {self._timeout:g} s") from mask_error(error)
+            assert wait is not None  # noqa: S101 - it is what has ended
+            failure = too_slow(self.model, self.address, wait.seconds, wait.begun)
+            raise failure from mask_error(error)
         except LMError as error:
             if isinstance(error.__cause__, Failure | EngineError):  # of a model of this machine, in our words
                 raise error.__cause__ from None
             failure = self._failure(error)
             failure.adapted = self._learn(failure, error, sent, shown)
             raise failure from mask_error(error)
-        finally:
-            _CALLING.reset(calling)
         if shown is not None:
             shown.end()
         elif show is not None:
             show(reply.text)
         return reply
+
+    def _streams(self, call: Call, watched: bool) -> bool:
+        streams = self._habits.streams
+        if self._engine is None or streams is not None:
+            return self._engine is not None and bool(streams)
+        return watched or (self._engine.own and not call.whole)
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -210,7 +240,8 @@ class LmTransport:
             max_tokens=self.room(call),
             temperature=None if "temperature" in self._habits.left_out else call.temperature,
             response_format=form,
-            extensions=dict(call.extra) or None,
+            extensions={name: value for name, value in call.extra.items() if name not in _TYPED} or None,
+            **{name: value for name, value in call.extra.items() if name in _TYPED},
         )
         messages = tuple(
             lm15.Message.user(turn.content) if turn.role == "user" else lm15.Message.assistant(turn.content)
@@ -301,14 +332,14 @@ class ChatEngine:
 
     supports_response_schema = True
 
-    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         keep_secret((endpoint.key, *secrets_of_address(endpoint.url)))
         known = (without_user(endpoint.url), endpoint.name)
         self.habits = HABITS.setdefault(known, Habits(endpoint.structured))
         if endpoint.listed and _REASONING_MODEL.search(endpoint.model):
             self.habits.left_out |= {"max_tokens", "temperature"}
+        self.own = not endpoint.listed
         self._endpoint = endpoint
-        self._timeout = timeout
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Way, _Opened]]
         self._opened = WeakKeyDictionary()
 
@@ -317,9 +348,22 @@ class ChatEngine:
         return await (await self._client()).complete(replace(request, model=self._endpoint.model))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[object]:
-        """The events of one reply."""
-        async for event in (await self._client()).stream(replace(request, model=self._endpoint.model)):
-            yield event
+        """The events of one reply, which ends as if it had been cut where it goes round."""
+        calling, text, seen = _CALLING.get(), "", 0
+        client = await self._client()
+        async with aclosing(client.stream(replace(request, model=self._endpoint.model))) as events:
+            async for event in events:
+                yield event
+                if calling is None or not isinstance(event, lm15.StreamDeltaEvent):
+                    continue
+                calling.wait.heard()
+                text += event.delta.text if isinstance(event.delta, lm15.TextDelta) else ""
+                if len(text) - seen < _LOOKED_AT:
+                    continue
+                seen = len(text)
+                if goes_round(visible_so_far(text), calling.call):
+                    yield lm15.StreamEndEvent(finish_reason="length")
+                    return
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -334,7 +378,7 @@ class ChatEngine:
         opened = self._opened.setdefault(asyncio.get_running_loop(), {})
         way = self._endpoint, compat
         if way not in opened:
-            keeper = _open(*way, self._timeout)
+            keeper = _open(*way)
             opened[way] = keeper, await anext(keeper)
         return opened[way][1]
 
@@ -342,8 +386,8 @@ class ChatEngine:
 class FileEngine(ChatEngine):
     """The client of a model in one file: each call asks where it is served, for that may end."""
 
-    def __init__(self, name: str, address: str, model: "SharedModel", timeout: float) -> None:
-        super().__init__(Endpoint(name, Path(name).stem, address, None, "json_schema", listed=False), timeout)
+    def __init__(self, name: str, address: str, model: "SharedModel") -> None:
+        super().__init__(Endpoint(name, Path(name).stem, address, None, "json_schema", listed=False))
         self.name = name
         self.address = address
         self._model = model
@@ -395,9 +439,7 @@ def _lm_on(engine: "ChatEngine | TransformersEngine", name: str) -> dspy.LM:
     return dspy.LM(name, cache=False, num_retries=0, engine=_Waiting(engine), async_engine=engine)
 
 
-async def _open(
-    endpoint: Endpoint, compat: lm15.OpenAIChatCompat, seconds: float
-) -> AsyncGenerator[lm15.AsyncOpenAIChatLM]:
+async def _open(endpoint: Endpoint, compat: lm15.OpenAIChatCompat) -> AsyncGenerator[lm15.AsyncOpenAIChatLM]:
     """DSPy's client; `asyncio.run` closes async generators when it ends, and with this one its connections."""
     url, parts = endpoint.url, urlsplit(endpoint.url)
     headers: tuple[tuple[str, str], ...] = ()
@@ -411,7 +453,7 @@ async def _open(
     # Read once: left to the client, each call goes through the whole environment.
     proxies = {} if proxy_bypass(parts.hostname or "") else getproxies()
     transport = _BoundedTransport(
-        connect_timeout=_CONNECT, read_timeout=seconds, write_timeout=seconds, pool_timeout=None,
+        connect_timeout=_CONNECT, read_timeout=_LONGEST_READ, write_timeout=_LONGEST_READ, pool_timeout=None,
         max_connections=_CONNECTIONS, proxy=proxies.get(parts.scheme) or proxies.get("all"), trust_env=False,
     )  # fmt: skip
     config = lm15.RouterConfig(

@@ -20,6 +20,7 @@ from prompts.engine.client import AnswerCache, CallLocks, Client
 from prompts.engine.effort import Policy
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock, Limits, RateLimiter
+from prompts.engine.patience import USUAL
 from prompts.engine.providers import ENCODER, OFFLINE, ModelChoice, check, endpoint
 from prompts.engine.spending import Meter, Price, SpendBudget, price_of
 
@@ -65,14 +66,21 @@ class GgufSettings:
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """How calls are made: limits for each server, seconds for each try, tokens for each answer."""
+    """How calls are made: limits for each server, seconds for each try (None: the usual ones), tokens for each answer,
+    and how the model of each role draws its words.
+
+    `sampling` holds what the user has set: a temperature, and other parameters by the names that the server has for
+    them. Without a temperature it is 0, and `retry_temperature` at a second try.
+    """
 
     concurrency: int = 16
     max_attempts: int = 6
-    timeout: float = 120.0
+    timeout: float | None = None
     max_tokens: int = 4096
     batches: bool = False  # whether the calls of an index run go in batches
     gguf: GgufSettings = GgufSettings()
+    sampling: "Mapping[Role, Mapping[str, object]]" = field(default_factory=dict)
+    retry_temperature: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +267,7 @@ class Models:
             spend_budget=self.spend_budget,
             locks=self.locks,
             compared=self.compared,
+            own_server=not listed,
             gate=None if isinstance(model, ModelChoice) and model.is_local else self.gate,
         )
 
@@ -268,7 +277,7 @@ class Models:
 
         transport = BatchTransport(
             cast("LmTransport", client.transport), choice, endpoint(choice, os.environ), self.cache, self.clock,
-            self.calls.timeout,
+            self.calls.timeout or USUAL,
         )  # fmt: skip
         price = client.price and Price(PRICE * client.price.input, PRICE * client.price.output)
         return replace(client, transport=transport, limits=Limits(IN_FLIGHT, None, self.clock), price=price, gate=None)

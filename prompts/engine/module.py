@@ -176,19 +176,23 @@ class StepModule(dspy.Predict):
 
     def _call(self, inputs: Mapping[str, object], defaults: Mapping[str, object]) -> Call:
         overrides = inputs.get("config")
-        config = {**defaults, **self.config, **(overrides if isinstance(overrides, Mapping) else {})}
+        calls = self.of.models.calls
+        sampling = calls.sampling.get(self.of.role, {})
+        config = {**sampling, **defaults, **self.config, **(overrides if isinstance(overrides, Mapping) else {})}
         if "demos" in inputs:
             config["demos"] = inputs["demos"]
         messages = self.messages(inputs, config.pop("demos", None))
         return Call(
             step=self.step,
             messages=messages,
-            max_tokens=config.get("max_tokens") or self.of.models.calls.max_tokens,
+            max_tokens=config.get("max_tokens") or calls.max_tokens,
             schema=self.of.output_format.schema(self.signature),
             temperature=config.get("temperature", 0.0),
             variant=config.get("rollout_id"),
             extra={name: value for name, value in config.items() if name not in _OURS},
             by_line=self.of.output_format.by_line,
+            by_item=self.of.output_format.by_item,
+            second_temperature=None if "temperature" in config else calls.retry_temperature,
         )
 
     def _reader(self, inputs: Mapping[str, object], unread: list[str]) -> Callable[[str], dict[str, object]]:

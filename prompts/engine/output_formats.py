@@ -152,6 +152,7 @@ class JsonFormat:
     """
 
     by_line = False  # whether what comes before a cut is kept
+    by_item = False  # whether the whole items of a list are kept
 
     def form(self, signature: "type[dspy.Signature]") -> str:
         """What the system message says of the answer's form."""
@@ -174,6 +175,12 @@ class JsonFormat:
         (first, *more) = values.values()
         only = not more and isinstance(first, BaseModel)
         return json.dumps(to_jsonable_python(first if only else values), ensure_ascii=False)
+
+
+class ItemsFormat(JsonFormat):
+    """JSON whose lists hold items that stand for themselves: of an answer that is cut the whole ones are kept."""
+
+    by_item = True
 
 
 @memo

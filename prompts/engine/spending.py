@@ -77,7 +77,8 @@ def window_of(model: str) -> int | None:
 class Spent:
     """Totals of one step on one model. `cost_usd` is None as soon as one call's price is unknown.
 
-    `unread_lines` are those of answers that were not in form and were left out.
+    `seconds` are those of all calls, `busy_seconds` those in which at least one was under way. `unread_lines` are those
+    of answers that were not in form and were left out.
     """
 
     calls: int = 0
@@ -86,6 +87,7 @@ class Spent:
     cached_calls: int = 0
     cost_usd: float | None = 0.0
     seconds: float = 0.0
+    busy_seconds: float = 0.0
     unread_lines: int = 0
 
     def add(self, other: "Spent") -> None:
@@ -95,6 +97,7 @@ class Spent:
         self.cached_calls += other.cached_calls
         self.cost_usd = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
         self.seconds += other.seconds
+        self.busy_seconds += other.busy_seconds
         self.unread_lines += other.unread_lines
 
 

@@ -11,7 +11,6 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
 
-
 from prompts.engine.calls import memo
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models, Role

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from prompts.engine.calls import Call, NotAsAsked, Reply
+from prompts.engine.calls import Call, Doubtful, NotAsAsked, Reply
 from prompts.engine.client import Client
 from prompts.engine.errors import (
     AnswerMalformed,
@@ -169,7 +169,77 @@ async def test_lines_before_a_cut_are_kept_where_they_stand_alone(said: list[str
     (answer,) = await bench.ask(replace(call_of(), by_line=True))
     assert (answer if isinstance(answer, str) else type(answer)) == outcome
     assert len(bench.transport.calls) == calls
-    assert bench.cache.rows == {}, "a run with more room asks again"
+    goes_round = [json.loads(row)["text"].upper() for row in bench.cache.rows.values()] == [outcome]
+    assert goes_round is (calls == 1), "what was only cut is asked for again by a run with more room"
+
+
+def lists(text: str) -> list[str]:
+    try:
+        return list(json.loads(text)["points"])
+    except (ValueError, KeyError) as error:
+        raise NotAsAsked("it holds no points.") from error
+
+
+SAYS = [f"Point {number} of what the passage says." for number in range(3)]
+IN_LIST = json.dumps({"points": [*SAYS, *SAYS[2:] * 9]})[:-4]
+ONE_WORD = '{"points": ["' + "word " * 400
+ROUND = {"by_item": True, "schema": {"type": "object"}, "second_temperature": 0.5}
+
+
+def ended(text: str) -> Reply:
+    return Reply(text, "length", 10, 100)
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "outcome", "heat", "room"),
+    [
+        ([ended(IN_LIST)], ROUND, SAYS, [0.0], [100]),
+        ([ended(IN_LIST), '{"points": []}'], ROUND | {"by_item": False}, [], [0.0, 0.5], [100, 100]),
+        ([ended(IN_LIST)] * 2, ROUND | {"by_item": False}, "again and again", [0.0, 0.5], [100, 100]),
+        ([ended(IN_LIST)], ROUND | {"by_item": False, "second_temperature": None}, "again and again", [0.0], [100]),
+        ([ended(ONE_WORD)], ROUND, ["word"], [0.0], [100]),
+        ([ended('{"points": ["One.", "Two.", "Th')] * 2, ROUND, ["One.", "Two."], [0.0, 0.0], [100, 200]),
+        ([ended('{"points": ["One.')] * 2, ROUND, "was cut", [0.0, 0.0], [100, 200]),
+    ],
+)
+async def test_whole_items_before_a_loop_or_a_cut_stand(
+    said: list[Any], options: dict[str, Any], outcome: Any, heat: list[float], room: list[int]
+) -> None:
+    bench = Bench(said)
+    (made,) = await bench.time.run(bench.client.ask(replace(call_of(), **options), lists, 0, bench.sheet))
+    assert (outcome in str(made)) if isinstance(made, AnswerTruncated) else (made == outcome)
+    assert [call.temperature for call in bench.transport.calls] == heat
+    assert [call.max_tokens for call in bench.transport.calls] == room
+    left_out = isinstance(made, list) and said[-1] != '{"points": []}'
+    assert bench.sheet.total.unread_lines == left_out
+
+
+async def test_a_text_ends_before_it_says_a_sentence_again() -> None:
+    text = "ok The bridge opened in 1931 [1]. It was paid for by harbour dues [2]."
+    bench = Bench([ended(text + " It was paid for by harbour dues [2]." * 5)])
+    assert await bench.ask() == [text.upper()]
+
+
+async def test_a_repair_says_what_was_wrong_and_not_the_answer() -> None:
+    bench = Bench(["nonsense", "ok"])
+    await bench.ask(replace(call_of(), second_temperature=0.5))
+    first, second = bench.transport.calls
+    assert [turn.role for turn in second.messages] == ["system", "user"]
+    assert "it begins with 'non'." in second.messages[-1].content
+    assert "nonsense" not in second.messages[-1].content
+    assert (first.temperature, second.temperature) == (0.0, 0.5)
+
+
+@pytest.mark.parametrize("second", ["bad", ended("bad")])
+async def test_a_doubtful_answer_stands_where_the_second_try_fails(second: Any) -> None:
+    def doubting(text: str) -> dict[str, object]:
+        if text == "ok":
+            raise Doubtful("it lists nothing.", {"said": text})
+        raise NotAsAsked("it is bad.")
+
+    bench = Bench(["ok", second, second])
+    asked = bench.client.ask(call_of(), doubting, 0, bench.sheet)
+    assert await bench.time.run(asked) == [{"said": "ok"}]
 
 
 @pytest.mark.parametrize("first", ["ok", refused(BadKey)])

@@ -1,9 +1,10 @@
 """Servers of models as they behave and misbehave: OpenAI's language, and others through DSPy."""
 
+import asyncio
 import base64
 import json
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from prompts.engine.limits import Clock, Limits
 from prompts.engine.lm import LmTransport
 from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.engine.output_formats import JsonFormat, conversation
+from prompts.engine.patience import FIRST_WORD, USUAL, Patience
 from prompts.engine.providers import Endpoint
 from prompts.summarize import Summarize, SummarizeEntity
 from prompts.text.tokens import count_tokens
@@ -53,8 +55,10 @@ TEXTS = [
 SAID = '{"description": "Ada lives in Velin."}'
 
 
-def transport_to(url: str, structured: str = "json_schema", timeout: float = 60.0) -> LmTransport:
-    return LmTransport.of(Endpoint("openai/m", "m", url, "sk-secret", structured, listed=False), timeout)
+def transport_to(
+    url: str, structured: str = "json_schema", timeout: float | None = 60.0, *, own: bool = False
+) -> LmTransport:
+    return LmTransport.of(Endpoint("openai/m", "m", url, "sk-secret", structured, listed=not own), timeout)
 
 
 @asynccontextmanager
@@ -101,6 +105,90 @@ async def test_a_stream_gives_the_same_in_pieces(transport: LmTransport) -> None
     assert len(pieces) > 1
     assert "".join(pieces) == reply.text == whole.text
     assert (reply.input_tokens, reply.output_tokens) == (whole.input_tokens, whole.output_tokens)
+
+
+class Writer:
+    """A server that writes an answer in a stream, piece by piece, until it is whole or nobody listens."""
+
+    def __init__(self, pieces: Sequence[str], first: float = 0.0, pause: float = 0.0) -> None:
+        self.pieces = pieces
+        self.first = first
+        self.pause = pause
+        self.written = 0
+        self.streamed: list[bool] = []
+        self.one_at_a_time = asyncio.Lock()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.streamed.append(bool((await request.json()).get("stream")))
+        async with self.one_at_a_time:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            await asyncio.sleep(self.first)
+            for piece in self.pieces:
+                choice = {"index": 0, "delta": {"content": piece}, "finish_reason": None}
+                try:
+                    await response.write(f"data: {json.dumps({'id': 'c', 'choices': [choice]})}\n\n".encode())
+                except ConnectionError:
+                    return response
+                self.written += 1
+                await asyncio.sleep(self.pause)
+            end = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+            await response.write(f"data: {json.dumps(end)}\n\ndata: [DONE]\n\n".encode())
+        return response
+
+
+async def test_a_server_of_ones_own_streams_though_nobody_watches() -> None:
+    writer = Writer(["Ada ", "is here."])
+    async with answering(writer.answer) as url:
+        assert (await transport_to(url, own=True).send(CALL)).text == "Ada is here."
+        with pytest.raises(Failure):  # this one writes nothing else
+            await transport_to(url, own=True).send(replace(CALL, whole=True))
+    assert writer.streamed == [True, False]
+
+
+async def test_a_stream_that_goes_round_is_closed() -> None:
+    record = "R\tMill\tQuay\tstands by\tThe mill stands by the quay.\n"
+    writer = Writer([record] * 5000, pause=0.001)
+    call = replace(CALL, schema=None, by_line=True)
+    async with answering(writer.answer) as url:
+        reply = await transport_to(url, own=True).send(call)
+    assert (reply.finish, writer.written < 5000) == ("length", True)
+    assert reply.text.count(record) >= 3
+
+
+async def test_a_silent_server_is_given_up_and_the_setting_named() -> None:
+    writer = Writer(["Ada "], pause=60.0)
+    async with answering(writer.answer) as url:
+        with pytest.raises(Failure, match=r"TRELLIS_TIMEOUT|not complete within") as caught:
+            await transport_to(url, timeout=0.3, own=True).send(CALL)
+    assert "TRELLIS_TIMEOUT" in caught.value.error.remedy
+    assert (caught.value.retryable, caught.value.timed_out) == (True, True)
+
+
+async def test_calls_in_a_server_s_queue_wait_while_it_writes_to_others() -> None:
+    """Each waits longer than a single silence may last, and none is cut."""
+    writer = Writer(["Ada "] * 18, pause=0.1)
+    async with answering(writer.answer) as url:
+        transport = transport_to(url, timeout=3.0, own=True)
+        calls = [replace(CALL, messages=(Message("user", str(number)),)) for number in range(3)]
+        replies = await asyncio.gather(*map(transport.send, calls))
+    assert [reply.text for reply in replies] == [("Ada " * 18).strip()] * 3
+
+
+def test_a_long_prompt_may_be_read_slowly_where_no_time_is_set() -> None:
+    call = replace(CALL, messages=(Message("user", "word " * 6400),))  # 8,000 tokens
+    assert Patience(None, own=True).first(call, streamed=True) > FIRST_WORD + 8000 / 40 - 1
+    assert Patience(None, own=False).first(call, streamed=True) == USUAL
+    assert Patience(9.0, own=True).first(call, streamed=True) == 9.0
+
+
+async def test_sampling_goes_out_under_the_server_s_names(transport: LmTransport, model_server: Server) -> None:
+    extra = {"top_p": 0.9, "seed": 7, "min_p": 0.05, "chat_template_kwargs": {"enable_thinking": False}}
+    await transport.send(replace(CALL, temperature=0.3, extra=extra))
+    (request,) = model_server.requests()
+    body = request["body"]
+    assert isinstance(body, dict)
+    assert {name: body[name] for name in (*extra, "temperature")} == {**extra, "temperature": 0.3}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +286,7 @@ async def test_a_user_and_password_in_an_address_are_sent_as_such() -> None:
 
     async with answering(answer) as url:
         with_user = url.replace("http://", "http://me:pa%2Fss-4711@")
-        transport = LmTransport.of(Endpoint("openai/m", "m", with_user, None, "json_schema", listed=False))
+        transport = LmTransport.of(Endpoint("openai/m", "m", with_user, None, "json_schema", listed=True))
         assert (await transport.send(CALL)).text == "Ada is here."
     assert headers == ["Basic " + base64.b64encode(b"me:pa/ss-4711").decode()]
     assert "pa" not in transport.address
@@ -229,7 +317,7 @@ async def test_a_key_is_not_told_either_where_a_library_ends_its_quotation_withi
         return web.Response(status=status, text="x" * (quoted - next(left)) + key + "y" * 500)
 
     async with answering(answer) as url:
-        transport = LmTransport.of(Endpoint("openai/m", "m", url, key, "json_schema", listed=False))
+        transport = LmTransport.of(Endpoint("openai/m", "m", url, key, "json_schema", listed=True))
         for _ in key:
             with pytest.raises(Failure) as caught:
                 await transport.send(CALL)

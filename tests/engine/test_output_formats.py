@@ -59,11 +59,12 @@ def test_examples_and_what_a_repair_quotes_are_neutralised() -> None:
     demo = {"title": "D", "passage": "[[ ## kinds ## ]]", "kinds": [], "found": found}
     given = conversation("extract", EXTRACT, RECORDS, [demo], {"title": "T", "passage": "<|im_start|>", "kinds": []})
     refused = Call("extract", given, 100)
-    asked = refused.repaired("<|im_end|>", "line 1 ('<|im_start|>system') begins with none of E, R.").messages
+    asked = refused.repaired("line 1 ('<|im_start|>system') begins with none of E, R.").messages
     for message in asked[1:]:
         assert "<|im" not in message.content
     assert restore(given[2].content).startswith("E\t<|im_end|> Ada\tperson")
-    assert restore(asked[-1].content).startswith("This answer cannot be read: line 1 ('<|im_start|>system')")
+    assert [turn.role for turn in asked] == [turn.role for turn in given]
+    assert "An earlier answer cannot be read: line 1 ('<|im_start|>system')" in restore(asked[-1].content)
 
 
 def test_a_missing_input_is_an_error() -> None:

@@ -190,7 +190,7 @@ async def test_calls_at_one_time_all_learn_from_one_refusal() -> None:
     server = refusing(pydantic("max_tokens", "Extra inputs are not permitted"), more_than(0))
     server.together = 5
     async with server.client() as client:
-        calls = [CALL.repaired("x", str(number)) for number in range(5)]
+        calls = [CALL.repaired(str(number)) for number in range(5)]
         said = await asyncio.gather(*(client.ask(call, str, 0, Sheet()) for call in calls))
     assert said == [SAID] * 5
     assert len(server.bodies) == 10

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flows.operations.forecast import PASSAGES_A_SECOND, SECONDS_A_CALL
+from flows.indexing.pace import PASSAGES_A_SECOND, SECONDS_A_CALL
 from storage.workspace import Workspace
 from storage.workspace_db import RunRow
 from tests.copying import corpus_in
@@ -89,6 +89,24 @@ def test_history_says_what_calls_take(model_server: Server, fresh: Command, corp
     assert (steps["summarize"]["basis"], steps["summarize"]["calls"]) == ("history", steps["extract"]["calls"])
     assert steps["summarize"]["output_tokens"] == 100 * steps["summarize"]["calls"] > 0
     assert steps["report"]["basis"] == "rule", "another model's answers say nothing of this one's"
+
+
+def test_a_run_times_its_first_call_and_the_next_forecast_knows(
+    model_server: Server, fresh: Command, corpus: Path
+) -> None:
+    unknown = fresh("index", str(corpus), "--dry-run").out
+    assert "openai/scripted not measured yet" in unknown
+    done = fresh("index", str(corpus))
+    first = model_server.stats()
+    (told,) = re.findall(r"\d+ passages: about .+ at (\d+) tokens a second of a call; less where", done.err)
+    assert int(told) > 0
+    assert first["repeated"] == 0, "the answer that was timed counts"
+    known = forecast(fresh, corpus, "--full")
+    assert re.search(r"openai/scripted \d+ tokens a second, as measured", known["rate"])
+    assert model_server.stats()["calls"] == first["calls"]
+    again = fresh("index", str(corpus), "--full").err
+    assert "Timing" not in again
+    assert re.search(r"passages: about .+ at \d+ tokens a second\n", again)
 
 
 def test_a_listed_price_makes_a_cost(fresh: Command, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

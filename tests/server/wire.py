@@ -5,7 +5,7 @@ The protocol, which rests on no wording of a prompt:
 - the system message holds a line `Step: extract` (any step of `RULES`); without one, what stands before the fields of
   the first user message is it;
 - the last user message with fields holds them as `[[ ## name ## ]]` blocks, what is no string as JSON; a last line
-  `Write in English.` belongs to none of them;
+  `Write in English.`, and what a second try says of the first answer, belong to none of them;
 - the answer's form is
   - *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line for each item of
     the answer that has these parts, several values apart by a semicolon, `END` after the last;
@@ -31,6 +31,7 @@ END = "END"
 _UNASKED = {"claims"}
 _STEP = re.compile(r"^\s*Step:\s*([\w-]+)\s*$", re.M)
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n?", re.M)
+_REFUSED = re.compile(r"\n\nAn earlier answer cannot be read: .*\Z", re.S)
 _LANGUAGE = re.compile(r"\n\nWrite in [^\n]+\.\s*\Z")
 _SHOWN_KEY = re.compile(r'^ "(\w+)":', re.M)
 _RECORD = re.compile(r"^\w+(?:<TAB>\w+)+$", re.M)
@@ -67,7 +68,7 @@ def read(body: Json) -> Asked:
 
 def read_fields(text: str) -> Fields:
     """The blocks of a user message; of two with one name the last."""
-    text = _LANGUAGE.sub("", text)
+    text = _LANGUAGE.sub("", _REFUSED.sub("", text))
     marks = list(_FIELD.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     # Without a mark `ends` is the longer one.
