@@ -18,7 +18,6 @@ from flows.settings import TAILORING_FILE, load_settings
 from prompts.answer import AnswerStep
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
-from prompts.engine.output_formats import unwrapped
 from prompts.extract import Extract, Glean
 from prompts.report import WriteReports
 from prompts.summarize import Summarize
@@ -59,10 +58,11 @@ def test_a_tailored_prompt_reads_like_the_golden_one(step: type[TailoredStep]) -
 
 
 def test_an_answer_is_written_in_the_configured_language_alone() -> None:
-    told = AnswerStep(Models.offline(), language="German").module.signature.instructions
-    assert "Write in German, whatever language the evidence is in." in told
-    assert "the language of the question" not in told
-    assert AnswerStep(Models.offline()).instruction == unwrapped(str(AnswerStep.task.__doc__))
+    given = {"question": "Who built it?", "evidence": "[1] T: x", "notes": "", "response": ""}
+    assert (
+        AnswerStep(Models.offline(), language="German").module.messages(given)[-1].content.endswith("Write in German.")
+    )
+    assert AnswerStep(Models.offline()).module.messages(given)[-1].content.endswith("Write in English.")
 
 
 def test_values_cannot_break_the_form_of_a_prompt() -> None:

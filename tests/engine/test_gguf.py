@@ -241,7 +241,7 @@ def test_a_call_goes_to_where_the_model_is_now(file: Path, model_server: Server)
             return started[-1]
 
         model = SharedModel(file, USUAL, start, file.parent)
-        transport = LmTransport.on_file(FileEngine(f"gguf/{file}", "gguf/small@1", model, PATIENCE), PATIENCE)
+        transport = LmTransport.on_file(FileEngine(f"gguf/{file}", "gguf/small@1", model), PATIENCE)
 
         async def asked() -> list[str]:
             first = await transport.send(CALL)
@@ -263,6 +263,6 @@ def test_a_model_that_cannot_start_is_an_error_in_our_words(file: Path) -> None:
         raise ModelMisconfigured("It cannot be loaded.", "Name another.")
 
     model = SharedModel(file, USUAL, fail, file.parent)
-    transport = LmTransport.on_file(FileEngine(f"gguf/{file}", "gguf/small@1", model, PATIENCE), PATIENCE)
+    transport = LmTransport.on_file(FileEngine(f"gguf/{file}", "gguf/small@1", model), PATIENCE)
     with pytest.raises(EngineError, match=r"It cannot be loaded\. Name another\."):
         asyncio.run(transport.send(CALL))
