@@ -17,7 +17,7 @@ PLAIN = f"the wording is plainly about one side (outside {SURELY_PART} to {SUREL
 class ScopeRead(BaseModel):
     """Why, what the question is about, and how sure (0-1)."""
 
-    reason: str = Field(description="In a sentence: what one would have to read to answer it.")
+    reason: str = Field(description="What one would have to read, in a sentence.")
     about: Literal["whole", "part"]
     confidence: float = Field(ge=0, le=1)
 

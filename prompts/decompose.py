@@ -31,7 +31,7 @@ def filled(part: str, answers: Mapping[int, str]) -> str:
 class Parts(BaseModel):
     """Sub-questions in the order in which they must be answered; `{n}` stands for the answer of the n-th."""
 
-    reasoning: str = Field(default="", description="What must be found out, and what depends on what.")
+    reasoning: str = Field(default="", description="What must be found out, in a sentence.")
     questions: list[str] = Field(min_length=1, max_length=MAX_PARTS, description=f"At most {MAX_PARTS}, in order.")
 
 

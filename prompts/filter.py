@@ -54,9 +54,9 @@ class Judgement(BaseModel):
     """The label of one passage with a short explanation."""
 
     passage: int
-    explanation: str = Field(description="One sentence: what it says towards the question.")
+    explanation: str = Field(description="What it says towards the question, in a sentence.")
     label: Label
-    against: int | None = Field(default=None, description="Of a contradiction: the number of the passage it denies.")
+    against: int | None = Field(default=None, description="Of a contradiction.")
 
 
 class Judgements(BaseModel):

@@ -29,9 +29,9 @@ class TableFilter(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    column: str = Field(description="A column of the table.")
+    column: str
     comparison: Literal["equal", "not_equal", "less", "at_most", "more", "at_least", "contains"]
-    value: str = Field(description="A cell as the table writes it, or a figure with its scale: 3 million.")
+    value: str = Field(description="A cell as written, or a figure with its scale: 3 million.")
 
 
 class TablePlan(BaseModel):
@@ -39,17 +39,17 @@ class TablePlan(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    reason: str = Field(default="", description="First, in a sentence or two: which rows and columns hold the answer.")
+    reason: str = Field(default="", description="Which rows and columns hold the answer.")
     operation: Operation
     table: int = Field(default=1, description="Number of the table.")
-    columns: tuple[str, ...] = Field(default=(), description="The columns asked for; the first one is computed on.")
-    filters: tuple[TableFilter, ...] = Field(default=(), description="All must hold; empty: every row.")
-    group_by: str = Field(default="", description="Column whose equal cells make one thing; empty: every row is one.")
+    columns: tuple[str, ...] = ()
+    filters: tuple[TableFilter, ...] = ()
+    group_by: str = ""
     aggregate: Literal["sum", "average", "count", "max", "min"] = Field(
-        default="sum", description="What a group's figure is; only with group_by."
+        default="sum", description="What a group's figure is."
     )
-    order: Literal["", "ascending", "descending"] = Field(default="", description="For list, compare and sort.")
-    limit: int = Field(default=0, ge=0, description="How many are asked for; 0: one for max and min, else all.")
+    order: Literal["", "ascending", "descending"] = ""
+    limit: int = Field(default=0, ge=0, description="How many are asked for; 0: all, for max and min one.")
 
 
 class PlanOverTables(Signature):

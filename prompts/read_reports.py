@@ -42,15 +42,14 @@ class Offered:
 class PointWritten(BaseModel):
     """One point of the answer, the statements that show it, and how much it helps."""
 
-    text: str = Field(description="One to four sentences in the question's language, with names and figures.")
-    findings: list[int] = Field(default_factory=list, description="Numbers of all statements that show it.")
-    score: int = Field(ge=0, le=MOST, description="How much it helps to answer; 0: not at all.")
+    text: str = Field(description="One to four sentences.")
+    findings: list[int] = Field(default_factory=list)
+    score: int = Field(ge=0, le=MOST)
 
 
 class PointsWritten(BaseModel):
     """Points, none where nothing helps."""
 
-    reasoning: str = Field(default="", description="In a few sentences: what in these reports bears on the question.")
     points: list[PointWritten] = Field(default_factory=list)
 
 
@@ -113,16 +112,13 @@ def points_by_rules(reports: Sequence[Offered], topic: CollectionTopic) -> list[
 class FollowUp(BaseModel):
     """A question that would bring the answer on."""
 
-    question: str = Field(description="Stands on its own, names what it asks about.")
-    score: int = Field(ge=0, le=MOST, description="How much its answer would add; 0: nothing.")
+    question: str
+    score: int = Field(ge=0, le=MOST)
 
 
 class Explored(BaseModel):
     """Points found here and what to ask next."""
 
-    reasoning: str = Field(
-        default="", description="In a few sentences: what is answered so far, what is open, what these texts hint at."
-    )
     points: list[PointWritten] = Field(default_factory=list)
     follow_ups: list[FollowUp] = Field(
         default_factory=list, description=f"At most {MOST_FOLLOW_UPS}, the best first; none if nothing is open."
@@ -183,7 +179,6 @@ class Rating(BaseModel):
     """One report's relevance."""
 
     report: int
-    reason: str = Field(default="", description="At most ten words: what it may give.")
     rating: float = Field(ge=0, le=MOST_RATING)
 
 

@@ -34,19 +34,19 @@ class StatementGiven(BaseModel):
 class FindingWritten(BaseModel):
     """One insight and the statements that show it."""
 
-    summary: str = Field(description="The insight in one sentence, with the names it is about.")
-    explanation: str = Field(description="One or more paragraphs.")
-    statements: list[int] = Field(min_length=1, description="Numbers of all statements that it rests on.")
+    summary: str
+    explanation: str
+    statements: list[int] = Field(min_length=1)
 
 
 class ReportWritten(BaseModel):
     """A report on a community."""
 
-    title: str = Field(description="What ties the group together, with its main names; under twelve words.")
-    summary: str = Field(description="A paragraph: who they are, how they are tied, what matters most.")
-    findings: list[FindingWritten] = Field(description="The most important first.")
-    rating_reason: str = Field(description="One sentence, before the rating.")
+    title: str = Field(description="What ties the group together, with its main names.")
+    summary: str = Field(description="A paragraph.")
+    rating_reason: str
     rating: float = Field(ge=0, le=10)
+    findings: list[FindingWritten]
 
 
 class WriteReport(Signature):

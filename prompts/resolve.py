@@ -25,8 +25,8 @@ MOST_SAID, MOST_SHARED = 2, 5
 class PairVerdict(BaseModel):
     """The decision on one pair."""
 
-    pair: int = Field(description="Its number.")
-    reason: str = Field(description="One sentence.")
+    pair: int
+    reason: str = Field(description="What speaks for and against it, in a sentence.")
     same: bool
 
 

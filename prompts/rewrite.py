@@ -31,18 +31,18 @@ class Ambiguous(BaseModel):
     """Words of the question that could mean several things."""
 
     text: str = Field(description="Exactly as in the question.")
-    readings: list[str] = Field(description=f"What they could mean, the one taken first; at most {MAX_READINGS}.")
+    readings: list[str] = Field(description="What they could mean, the one taken first.")
 
 
 class Rewriting(BaseModel):
     """One unambiguous question and the search queries for its aspects."""
 
-    reasoning: str = Field(default="", description="In a sentence or two: what is left open, and what fills it.")
+    reasoning: str = Field(default="", description="What is left open, and what fills it.")
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
-        description="The question, complete, in its own language."
+        description="The question, complete."
     )
-    queries: list[str] = Field(default_factory=list, description=f"Search queries, at most {MAX_QUERIES}.")
-    ambiguities: list[Ambiguous] = Field(default_factory=list, description="Mostly none.")
+    queries: list[str] = Field(default_factory=list, description=f"At most {MAX_QUERIES}.")
+    ambiguities: list[Ambiguous] = Field(default_factory=list)
 
 
 class RewriteQuestion(Signature):
@@ -156,10 +156,8 @@ class Hypothesize(Step):
 class Keys(BaseModel):
     """The keys of a question, the most telling first."""
 
-    high: list[str] = Field(
-        default_factory=list, description=f"Themes and relations that it asks about, at most {MAX_KEYS}."
-    )
-    low: list[str] = Field(default_factory=list, description=f"Specific things in it, at most {MAX_KEYS}.")
+    low: list[str] = Field(default_factory=list)
+    high: list[str] = Field(default_factory=list)
 
 
 class FindKeys(Signature):

@@ -30,10 +30,10 @@ SINGLE = "a short question for one thing is answered from passages as they are"
 class Routed(BaseModel):
     """Why, the structure, how sure (0-1), and the distance to the second choice (0-1)."""
 
-    reason: str = Field(description="In a sentence: what has to be done with the documents, and which form does it.")
+    reason: str = Field(description="What has to be done with the documents, in a sentence.")
     structure: StructureName
-    confidence: float = Field(ge=0, le=1, description="How sure; 0.5 where two fit equally.")
-    margin: float = Field(default=0.0, ge=0, le=1, description="Lead over the next best structure.")
+    confidence: float = Field(ge=0, le=1)
+    margin: float = Field(default=0.0, ge=0, le=1)
 
 
 class RouteQuestion(Signature):

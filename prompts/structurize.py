@@ -25,15 +25,15 @@ _SENTENCE = "Number of the sentence that says it."
 class StructureBuilt(BaseModel):
     """What all structures have: what they cover, before their elements."""
 
-    description: str = Field(description="One sentence: what the elements cover, or that nothing is said on it.")
+    description: str = Field(description="What they cover, in a sentence.")
 
 
 class BuiltCell(BaseModel):
     """One figure or fact of one thing."""
 
-    row: str = Field(description="The thing, under the same name in every document.")
-    column: str = Field(description="What is told of it, with its unit and period if they are not in the cell.")
-    cell: str = Field(description="Exactly as the text writes it: no rounding, no other unit.")
+    row: str
+    column: str
+    cell: str
     sentence: int = Field(description=_SENTENCE)
 
 
@@ -41,7 +41,7 @@ class GraphTriple(BaseModel):
     """One relation between two things."""
 
     head: str
-    relation: str = Field(description="A short verb phrase or role: designed, is the capital of, director.")
+    relation: str
     tail: str
     sentence: int = Field(description=_SENTENCE)
 
@@ -49,8 +49,8 @@ class GraphTriple(BaseModel):
 class ProcedureStep(BaseModel):
     """One thing to do, or to happen."""
 
-    number: str = Field(description="1, 2, … in the order of doing; 2a, 2b for alternatives.")
-    condition: str = Field(default="", description="When it is done, if not always.")
+    number: str
+    condition: str = ""
     action: str
     sentence: int = Field(description=_SENTENCE)
 
@@ -58,9 +58,9 @@ class ProcedureStep(BaseModel):
 class CatalogueLine(BaseModel):
     """One line of an outline."""
 
-    number: str = Field(description="1, 1.1, 1.1.2: its place in the outline.")
+    number: str
     text: str
-    sentence: int = Field(description="Number of the sentence that it rests on most.")
+    sentence: int = Field(description=_SENTENCE)
 
 
 class TableBuilt(StructureBuilt):

@@ -44,7 +44,7 @@ class SummarizeEntity(Signature):
 class RelationDescribed(BaseModel):
     """The one description of a relation, and themes to find it by."""
 
-    relation: int = Field(description="Its number.")
+    relation: int
     description: str = Field(min_length=1)
     keys: list[str] = Field(default_factory=list)
 

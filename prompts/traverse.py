@@ -33,9 +33,9 @@ class Hop(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    relation: str = Field(description="Exactly as in the list of relations.")
-    inverse: bool = Field(default=False, description="True: from the relation's object to its subject.")
-    kind: str = Field(default="", description="Of what kind the far end must be; empty: any.")
+    relation: str
+    inverse: bool = False
+    kind: str = ""
 
     def __lt__(self, other: "Hop") -> bool:
         return (self.relation, self.inverse, self.kind) < (other.relation, other.inverse, other.kind)
@@ -46,12 +46,10 @@ class PlanStep(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    operator: Operator = Field(description="What is done, as described above.")
-    sources: tuple[str, ...] = Field(
-        min_length=1, description="Names, {1} for what step 1 found, * for everything (with hops to rank or count by)."
-    )
+    operator: Operator
+    sources: tuple[str, ...] = Field(min_length=1)
     targets: tuple[str, ...] = ()
-    hops: tuple[Hop, ...] = Field(default=(), max_length=MAX_HOPS, description=f"At most {MAX_HOPS}, in order.")
+    hops: tuple[Hop, ...] = Field(default=(), max_length=MAX_HOPS, description=f"At most {MAX_HOPS}.")
 
 
 class TraversalPlan(BaseModel):
@@ -67,15 +65,9 @@ class PlannedQuestion(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    reasoning: str = Field(
-        default="", description="In a few sentences: what is given, what is missing, which way leads there."
-    )
-    type: QuestionType = Field(description="What the question leaves open.")
-    steps: tuple[PlanStep, ...] = Field(
-        min_length=1,
-        max_length=MAX_STEPS,
-        description=f"At most {MAX_STEPS}, in order; the last one's result is the answer.",
-    )
+    reasoning: str = Field(default="", description="What is given, and which way leads to what is asked.")
+    type: QuestionType
+    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS, description=f"At most {MAX_STEPS}.")
 
 
 class PlanQuestion(Signature):
