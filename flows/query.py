@@ -24,7 +24,7 @@ from prompts.structurize import Structurize
 from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
 from storage.errors import UsageError
 from tasks.answer import AnswerContext
-from tasks.citations import LazySequence, first_units, merged, openings, packed, pool_of
+from tasks.citations import LazySequence, first_units, openings, pool_of
 from tasks.decompose import answer_parts, decompose
 from tasks.filter import disagreement_notes, filter_passages, filter_request
 from tasks.memory import Lesson, check_trigger, remember
@@ -105,14 +105,12 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
             AnswerContext(table.sources, table.notes), passages, table.stated, route=route, filtered=filtered,
             structure="table", subquestions=table.subquestions,
         )  # fmt: skip
-    builder = Structurize(models, route.type)
-    structured = await structurize(pool, question.text, builder, wanted=forced is not None)  # structurize
+    structured = await structurize(pool, question.text, Structurize(models, route.type), wanted=forced is not None)
     parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
     several = parts if len(parts) > 1 else []
     answers = await answer_parts(several, lambda part: part_answer(resources, part))
     cited = [source for part in answers for source in part.cited]
-    found = merged([*table.sources, *cited, *search.sources(kept_passages)])
-    sources = packed(search.bounded(found), search.most)
+    sources = search.joined([*table.sources, *cited, *search.sources(kept_passages)])
     notes = [*disagreement_notes(filtered), *table.notes, *structure_note(structured, sources)]
     return ModeResult(
         AnswerContext(sources, [*notes, *(part.note(sources) for part in answers)]), passages, route=route,

@@ -261,6 +261,10 @@ class PassageSearch:
         sources = map(self._source, {chunk.id: chunk for chunk in chunks}.values())
         return merged(packed(sources, self.most if most is None else most))
 
+    def joined(self, sources: Iterable[Source]) -> list[Source]:
+        """Sources of several steps, as many as the user allows an answer and as fit."""
+        return packed(self.bounded(merged(sources)), self.most)
+
     def bounded(self, sources: Iterable[Source]) -> list[Source]:
         """The sources of as many passages as the user allows an answer."""
         return of_passages(sources, self.at_most)
