@@ -1,0 +1,170 @@
+"""How a model does each step that asks one: its form, its loops, what it copies, its language, what it takes."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dspy
+from dspy.utils.callback import BaseCallback
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
+
+from benchmarks.runner import Cell, DataMissingError, Run, cell_text
+from benchmarks.step_inputs import Material, fitted, inputs_of, materials
+from benchmarks.step_marks import Case, Json, Marks, Outcome, StepReply, StepRow, figures, marks_of
+from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld
+from prompts.engine.models import Models
+from prompts.engine.step import Step
+from prompts.registry import forms, steps
+
+INPUTS, QUICK_INPUTS = 20, 5
+
+
+class ReplyRecorder(BaseCallback):  # type: ignore[misc]  # DSPy's has no types
+    """Keeps every reply that DSPy hands over, also those that a step refuses."""
+
+    def __init__(self) -> None:
+        self.replies: list[StepReply] = []
+
+    def on_lm_end(
+        self, call_id: str, outputs: Any, exception: Exception | None = None
+    ) -> None:  # fmt: skip
+        """Keep the reply to one call."""
+        if outputs is None or exception is not None:
+            return
+        self.replies.append(
+            StepReply(
+                text=outputs.text or "",
+                finish=str(outputs.finish_reason),
+                tokens_in=outputs.usage.input_tokens or 0,
+                tokens_out=outputs.usage.output_tokens or 0,
+            )
+        )
+
+
+def measure_steps(run: Run, models: Models, model: str) -> None:
+    """Ask every step, or those of --steps: a line as each is done, then the table."""
+    many = QUICK_INPUTS if run.options.quick else run.limit or INPUTS
+    chosen = chosen_steps(models, run.options.steps)
+    given = materials(run, many)
+    kept = RowFile(run.workspace("steps") / "rows.jsonl")
+    table: dict[str, Mapping[str, Cell]] = {}
+    for name, step in chosen.items():
+        done = [asyncio.run(answered(name, step, material, model, kept)) for material in given]
+        rows, marks = [row for row, _ in done], [mark for _, mark in done]
+        table[name] = {**figures(step.step, rows, marks), "prompt": _prompt_hash(step)}
+        told = (f"{column} {cell_text(value)}" for column, value in table[name].items() if value)
+        print(f"{name}: {', '.join(told)}", flush=True)
+        problems = [row.problem for row in rows if row.outcome == "failed"]
+        if problems:
+            print(f"  {problems[0]}", flush=True)
+        run.show(f"  {row.number} {row.outcome}: {row.problem or mark}" for row, mark in done)
+    run.table(f"steps: {many} inputs each, {model}", table)
+
+
+def chosen_steps(models: Models, wanted: Sequence[str] | None) -> dict[str, Step]:
+    """The steps by name, each form of one that has several; a step's name chooses all its forms."""
+    every: dict[str, Step] = {}
+    groups: dict[str, list[str]] = {}
+    for group in steps():
+        for step in forms(group, models):
+            own = step.instruction_names[0]
+            name = own if own not in every else f"{own} {type(step).__name__}"
+            every[name] = step
+            groups.setdefault(group, []).append(name)
+    unknown = [name for name in wanted or () if name not in every and name not in groups]
+    if unknown:
+        raise DataMissingError(f"There is no step {unknown[0]!r}. There are {', '.join(every)}.")
+    names = [name for one in wanted or groups for name in groups.get(one, [one])]
+    return {name: every[name] for name in names}
+
+
+async def answered(name: str, step: Step, material: Material, model: str, kept: "RowFile") -> tuple[StepRow, Marks]:
+    """What a step makes of one input, from the file where this was asked before.
+
+    A failure is a row; it is tried again when the command runs again.
+    """
+    try:
+        case = case_of(name, step, fitted(step.step, material))
+        asked = case.hash(model)
+        row = kept.rows.get(asked)
+        if row is None or row.outcome == "failed":
+            row = await ask(case, asked)
+            kept.add(row)
+        return row, marks_of(case, row)
+    except Exception as error:  # noqa: BLE001 -- what cannot be asked or judged stands beside the others
+        problem = f"{type(error).__name__}: {error}"[:500]
+        number = material.number
+        failed = StepRow(asked="", step=name, number=number, outcome="failed", problem=problem)
+        return failed, Marks()
+
+
+def case_of(name: str, step: Step, material: Material) -> Case:
+    """An input of a step, with what the model reads."""
+    inputs = inputs_of(step, material)
+    read = tuple(message.content for message in step.module.messages(inputs))
+    return Case(name, step, material, inputs, read)
+
+
+async def ask(case: Case, asked: str) -> StepRow:
+    """Ask the model once, as the product does."""
+    recorder, started, before = ReplyRecorder(), time.monotonic(), _unread(case.step)
+    outputs: dict[str, Json] = {}
+    problem = ""
+    try:
+        with dspy.context(callbacks=[recorder], disable_history=True):
+            prediction = await case.step.acall(**case.inputs)
+        names = case.step.module.signature.output_fields
+        outputs = {name: to_jsonable_python(prediction[name]) for name in names}
+        outcome: Outcome = "first" if len(recorder.replies) == 1 else "repaired"
+    except (AnswerMalformed, AnswerTruncated, AnswerWithheld) as error:
+        outcome, problem = "refused", str(error)
+    except Exception as error:  # noqa: BLE001 -- a step that fails is a row, the others go on
+        outcome, problem = "failed", f"{type(error).__name__}: {error}"
+    return StepRow(
+        asked=asked,
+        step=case.name,
+        number=case.material.number,
+        outcome=outcome,
+        replies=tuple(recorder.replies),
+        outputs=outputs,
+        problem=problem[:500],
+        unread_lines=_unread(case.step) - before,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _unread(step: Step) -> int:
+    """The lines of the step's answers that were left out so far."""
+    rows = step.models.meter.rows()
+    return sum(spent.unread_lines for name, _, spent in rows if name == step.step)
+
+
+def _prompt_hash(step: Step) -> str:
+    """The hash of the step's prompt; why there is none, where it cannot be made."""
+    try:
+        return step.module.prompt_hash
+    except Exception as error:  # noqa: BLE001 -- the rows of the step tell the same
+        return type(error).__name__
+
+
+class RowFile:
+    """Rows by what was asked; each is written when it is there, so that a killed run loses none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.rows: dict[str, StepRow] = {}
+        for line in path.read_text(encoding="utf-8").split("\n") if path.is_file() else ():
+            try:
+                row = StepRow.model_validate_json(line)
+            except ValidationError:
+                continue  # the last line of a run that was killed, or no row
+            self.rows[row.asked] = row
+
+    def add(self, row: StepRow) -> None:
+        """Keep a row. It begins a line, for the one before may have been cut."""
+        self.rows[row.asked] = row
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"\n{row.model_dump_json()}")
