@@ -20,6 +20,8 @@ from prompts.engine.step import Step
 from prompts.registry import forms, steps
 
 INPUTS, QUICK_INPUTS = 20, 5
+# What the line of a step tells; the table at the end has the rest.
+SHOWN = ("n", "first", "repaired", "refused", "failed", "looping", "copied", "foreign", "in", "out", "s", "quality")
 
 
 class ReplyRecorder(BaseCallback):  # type: ignore[misc]  # DSPy's has no types
@@ -55,7 +57,7 @@ def measure_steps(run: Run, models: Models, model: str) -> None:
         done = [asyncio.run(answered(name, step, material, model, kept)) for material in given]
         rows, marks = [row for row, _ in done], [mark for _, mark in done]
         table[name] = {**figures(step.step, rows, marks), "prompt": _prompt_hash(step)}
-        told = (f"{column} {cell_text(value)}" for column, value in table[name].items() if value)
+        told = (f"{column} {cell_text(table[name][column])}" for column in SHOWN if table[name][column] is not None)
         print(f"{name}: {', '.join(told)}", flush=True)
         problems = [row.problem for row in rows if row.outcome == "failed"]
         if problems:

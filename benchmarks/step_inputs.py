@@ -36,6 +36,7 @@ Tongue = Literal["en", "zh"]
 POOL = 200
 PUBLISHED: Mapping[Tongue, str] = {"en": "hotpot_train100", "zh": "cmrc2018_zh"}
 PASSAGES, PASSAGE_TOKENS = 5, 200
+MOST_ENTITIES = 4  # among which an input's entity is chosen, those with most relations first
 TABLES = ("bridges.csv", "ferry-traffic-2023.csv")
 NOTHING = "(none)"
 FOLLOW_UP = {"en": "And what else do the documents say about it?", "zh": "关于它，文中还说了什么？"}
@@ -207,7 +208,7 @@ async def _materials(language: Tongue, questions: Sequence[EvaluationQuestion], 
         foreign = _another(found[place + 1 :] + found[:place], passages)
         titles = tuple(dict.fromkeys(passage.title for passage in passages if passage.title))
         here = Material(language, question, passages, titles or collection.titles[:5], foreign)
-        made.append(collection.around(here))
+        made.append(collection.around(here, place))
     return made
 
 
@@ -277,8 +278,8 @@ class Collection:
             reports={name: sorted(given, key=lambda one: one.title) for name, given in reports.items()},
         )
 
-    def around(self, here: Material) -> Material:
-        """The material with what the graph holds around its passages."""
+    def around(self, here: Material, place: int) -> Material:
+        """The material with what the graph holds around its passages; the entity is another one at each place."""
         text = "\n".join(passage.text for passage in here.passages)
         names = sorted(
             (name for name in self.degrees if len(name) > 1 and name in text),
@@ -293,11 +294,12 @@ class Collection:
         ]
         predicates = (one.predicate for one in [*at_asked, *tied, *self.relations])
         reports = [one for passage in here.passages for one in self.reports.get(passage.document, ())]
-        entity = next(iter(names), here.passages[0].title)
+        told = [name for name in names if name in here.passages[0].text] or names or [here.passages[0].title]
+        entity = told[place % min(len(told), MOST_ENTITIES)]
         return replace(
             here,
             entity=entity,
-            statements=tuple(self.saying(entity)[:8]) or tuple(here.lines[:4]),
+            statements=tuple(self.spoken(entity, here.language)[:8]) or tuple(here.lines[:4]),
             relations=tuple(map(self.stated, tied[:3])),
             pairs=tuple(self.paired(name) for name in names[:3]),
             names=tuple(asked),
@@ -316,6 +318,11 @@ class Collection:
             if name in text[start:end]
         ]
 
+    def spoken(self, name: str, language: Tongue) -> list[str]:
+        """The sentences that hold a name and are in a language; all where none is."""
+        every = self.saying(name)
+        return [line for line in every if language_of(line, language) == language] or every
+
     def stated(self, relation: NamedRelation) -> str:
         """A relation and what is stated of it, a line each."""
         said = [one.statement for one in self.relations if str(one) == str(relation) and one.statement]
@@ -331,6 +338,10 @@ class Collection:
 
 
 # --- questions whose right choice is known ---------------------------------------------------------------------------
+
+
+# What the list of questions calls the scopes that a model chooses from.
+_SCOPES = {"search": "part"}
 
 
 @cache
@@ -354,7 +365,7 @@ def fitted(step: str, material: Material) -> Material:
         asked = EvaluationQuestion(id=str(row["id"]), question=str(row["question"]))
         given = row.get("documents")
         titles = tuple(map(str, given)) if isinstance(given, list) else (str(row["collection"]),)
-        return replace(material, question=asked, titles=titles, label=str(row[label]))
+        return replace(material, question=asked, titles=titles, label=_SCOPES.get(str(row[label]), str(row[label])))
     if step == "rewrite" and material.turn % 2:
         asked = material.question.model_copy(update={"question": FOLLOW_UP[material.language]})
         history = (material.asked, material.gold_answer)
@@ -453,8 +464,9 @@ def _right(material: Material) -> str:
 
 
 def _wrong(material: Material) -> str:
-    opening = next(iter(sentences(material.foreign.text)), (0, 80))
-    return material.foreign.text[opening[0] : opening[1]].strip()
+    text = material.foreign.text
+    lines = [text[start:end].strip() for start, end in sentences(text)][:4]
+    return max(lines, key=len, default=material.foreign.title)
 
 
 def _description(material: Material) -> str:

@@ -70,6 +70,16 @@ class Case:
         """All texts of the inputs, white space folded."""
         return squeezed("\n".join(texts(dict(self.inputs))))
 
+    @property
+    def language(self) -> str:
+        """That of the question; where there is none, of the longest text that is given."""
+        if "language" in self.inputs:
+            return self.material.language
+        question = self.inputs.get("question")
+        own = [text for name, value in self.inputs.items() if name not in self.step.fixed for text in texts(value)]
+        text = str(question) if question else max(own, key=len, default="")
+        return language_of(text, self.material.language)
+
     def hash(self, model: str) -> str:
         """Changes with the model, the prompt, the inputs and the form of the answer."""
         parts = [model, self.step.module.shape, self.step.models.calls.max_tokens, self.read]
@@ -97,7 +107,7 @@ def marks_of(case: Case, row: StepRow) -> Marks:
     first = row.replies[0].text if row.replies else ""
     judged = QUALITIES.get(case.step.step)
     return Marks(
-        looping=any(goes_in_circles(reply) for reply in row.replies),
+        looping=any(goes_in_circles(reply, case.given) for reply in row.replies),
         cut=any(reply.finish == "length" for reply in row.replies),
         copied=copies(first, case),
         foreign=is_foreign(row.outputs, case) if row.outputs else None,
@@ -113,15 +123,36 @@ def squeezed(text: str) -> str:
 # --- loops -----------------------------------------------------------------------------------------------------------
 
 
-def goes_in_circles(reply: StepReply) -> bool:
-    """Whether a reply says a line or a longer text three times, or its last signs again and again until it is cut."""
-    lines = Counter(squeezed(line) for line in reply.text.split("\n"))
-    if any(times >= REPEATED and _is_statement(line) for line, times in lines.items()):
+def goes_in_circles(reply: StepReply, given: str = "") -> bool:
+    """Whether a reply says one thing three times: a line, a record of JSON, a sentence that the inputs lack; or, where
+    it was cut, its last signs again and again."""
+    text = reply.text
+    lines = [squeezed(line) for line in text.split("\n")]
+    statements = [line for line in lines if _is_statement(line)]
+    parts = [squeezed(part) for line in lines for part in line.split('"')]
+    own = [part for part in parts if rough_tokens(part) >= SENTENCE_TOKENS and part not in given]
+    if any(max(Counter(said).values(), default=0) >= REPEATED for said in (statements, own, _records(text))):
         return True
-    parts = Counter(squeezed(part) for line in reply.text.split("\n") for part in line.split('"'))
-    if any(times >= REPEATED and rough_tokens(part) >= SENTENCE_TOKENS for part, times in parts.items()):
-        return True
-    return reply.finish == "length" and reply.text.count(reply.text[-TAIL:]) >= TAILS
+    return reply.finish == "length" and text.count(text[-TAIL:]) >= TAILS
+
+
+def _records(text: str) -> list[str]:
+    """The records in the lists of a reply that is JSON."""
+    begin, end = text.find("{"), text.rfind("}") + 1
+    try:
+        value = json.loads(text[begin:end])
+    except ValueError:
+        return []
+    return [json.dumps(one, sort_keys=True) for listed in _lists(value) for one in listed if isinstance(one, dict)]
+
+
+def _lists(value: Json) -> Iterator[list[Json]]:
+    """The lists in a value, however deep."""
+    if isinstance(value, list):
+        yield value
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inside:
+        yield from _lists(one)
 
 
 def _is_statement(line: str) -> bool:
@@ -167,7 +198,7 @@ def is_foreign(outputs: Mapping[str, Json], case: Case) -> bool | None:
     prose = " ".join(own)
     if rough_tokens(prose) < SENTENCE_TOKENS:
         return None
-    expected = case.material.language
+    expected = case.language
     return language_of(prose, expected) != expected
 
 
