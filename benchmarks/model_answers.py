@@ -6,13 +6,14 @@ import json
 import random
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.kept_rows import replace_rows
 from benchmarks.retrieval import floors
 from benchmarks.runner import Cell, DataMissingError, Run, share
-from benchmarks.sets import SETS, BenchmarkSet, index, read_rows, settings_in, write_rows
+from benchmarks.sets import SETS, BenchmarkSet, index, read_rows, settings_in
 from flows.query import answer_question
 from flows.question import AskOptions, retrieve_passages
 from flows.runtime import open_runtime
@@ -36,11 +37,17 @@ Answer in as few words as possible: a name, a number, a date, yes or no.
 Question: {question}
 Answer:"""
 MOST_TOKENS = 256
+# How models write that they do not know.
+UNKNOWN = (
+    "unknown", "not mentioned", "not stated", "not specified", "not provided", "do not say", "does not say",
+    "no information", "cannot be determined", "未知", "不知道", "没有提到", "未提到", "未提及", "没有提及", "无法",
+)  # fmt: skip
 
 
-class Row(Record):
-    """What one question got in one way."""
+class AnswerRow(Record):
+    """What one question got in one way; `model` is empty in rows of earlier versions."""
 
+    model: str = ""
     set: str
     id: str
     way: str
@@ -57,6 +64,24 @@ class Row(Record):
     error: str = ""
 
 
+@dataclass(frozen=True)
+class AskedSet:
+    """A set that is asked: its index's folder, its passages by id, the file of its rows, and the plain prompt."""
+
+    name: str
+    folder: Path
+    texts: Mapping[str, tuple[str, str]]
+    kept: str = "answers.jsonl"
+    prompt: str = PLAIN
+
+    @classmethod
+    def of(cls, known: BenchmarkSet, data: Path, folder: Path) -> "AskedSet":
+        """A published set that is indexed in the folder."""
+        rows = known.read(data).corpus or ()
+        texts = {str(row["id"]): (str(row.get("title", "")), str(row["text"])) for row in rows}
+        return cls(known.name, folder, texts)
+
+
 def measure_answers(run: Run) -> None:
     """Ask the questions of each set in each way; a table for each set."""
     if run.options.data is None:
@@ -66,19 +91,14 @@ def measure_answers(run: Run) -> None:
         folder = run.workspace(name)
         index(known.write(run.options.data, folder), settings_in(folder))
         questions = chosen(known, run)
-        kept = folder / "answers.jsonl"
-        before = {(row.id, row.way): row for row in _read(kept)} if kept.is_file() else {}
-        for way in run.options.ways:
-            for row in _rows(run, known, folder, way, questions, before):
-                before[row.id, row.way] = row
-                write_rows((one.model_dump() for one in before.values()), kept)
-        asked = {question.id for question in questions}
-        shown = [row for row in before.values() if row.id in asked and row.way in run.options.ways]
+        asked = AskedSet.of(known, run.options.data, folder)
+        rows = {way: rows_of(run, asked, way, questions) for way in run.options.ways}
         run.table(
             f"{name}: {len(questions)} questions (seed {run.options.seed}), {run.options.model}",
-            {way: figures([row for row in shown if row.way == way]) for way in run.options.ways},
+            {way: figures(own) for way, own in rows.items()},
         )
-        run.show(f"{row.way:7}{row.id}: {row.question} | {row.gold} | {row.said!r:.200}" for row in shown)
+        for own in rows.values():
+            run.show(f"{row.way:7}{row.id}: {row.question} | {row.gold} | {row.said!r:.200}" for row in own)
 
 
 def chosen(known: BenchmarkSet, run: Run) -> list[EvaluationQuestion]:
@@ -87,7 +107,13 @@ def chosen(known: BenchmarkSet, run: Run) -> list[EvaluationQuestion]:
     return random.Random(run.options.seed).sample(questions, len(questions))[: run.limit]  # noqa: S311 -- a choice
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Cell]:
+def is_unknown(answer: str) -> bool:
+    """Whether a plain answer says that the passages do not tell."""
+    said = answer.casefold()
+    return not said or any(words in said for words in UNKNOWN)
+
+
+def figures(rows: Sequence[AnswerRow]) -> dict[str, Cell]:
     """The figures of one way."""
     return {
         "n": len(rows),
@@ -104,37 +130,37 @@ def figures(rows: Sequence[Row]) -> dict[str, Cell]:
     }
 
 
-def _read(path: Path) -> Iterator[Row]:
-    return (Row.model_validate(row) for row in read_rows(path))
-
-
-def _rows(
-    run: Run,
-    known: BenchmarkSet,
-    folder: Path,
-    way: str,
-    questions: Sequence[EvaluationQuestion],
-    before: dict[tuple[str, str], Row],
-) -> Iterator[Row]:
-    options = run.options
+def rows_of(run: Run, asked: AskedSet, way: str, questions: Sequence[EvaluationQuestion]) -> list[AnswerRow]:
+    """What the questions get in one way; each row is kept as soon as it is there."""
+    options, path = run.options, asked.folder / asked.kept
+    known = _read(path, options.model) if path.is_file() else {}
     model = {} if way in PASSAGES else {
         "lm": f"openai/{options.model}", "lm_base_url": options.base_url, "lm_api_key": "none",
         "timeout": options.timeout, "concurrency": 1,
     }  # fmt: skip
-    texts = {str(row["id"]): row for row in known.read(options.data).corpus or ()}
-    plain = PlainModel(options.base_url, options.model, options.timeout, folder / "plain.jsonl")
-    with open_session(open_runtime(settings_in(folder, **model))) as session:
+    plain = PlainModel(options.base_url, options.model, options.timeout, asked.folder / "plain.jsonl", asked.prompt)
+    rows = []
+    with open_session(open_runtime(settings_in(asked.folder, **model))) as session:
         for question in questions:
             if way in PASSAGES:
                 documents = asyncio.run(_documents(way, question, session))
-                passages = [(str(texts[name].get("title", "")), str(texts[name]["text"])) for name in documents]
-                row = plain.answered(known.name, way, question, passages)
+                row = plain.answered(asked.name, way, question, [asked.texts[name] for name in documents])
             else:
-                row = asyncio.run(_asked(known.name, EFFORTS[way], question, session))
-            old = before.get((row.id, row.way))
+                row = asyncio.run(_asked(asked.name, EFFORTS[way], question, session))
+            row = row.model_copy(update={"model": options.model})
+            old = known.get((options.model, row.id, row.way))
             if old is not None and not row.tokens_in and (old.answer, old.error) == (row.answer, row.error):
                 row = old  # every call came from the cache
-            yield row
+            known[options.model, row.id, row.way] = row
+            replace_rows((one.model_dump() for one in known.values()), path)
+            rows.append(row)
+    return rows
+
+
+def _read(path: Path, model: str) -> dict[tuple[str, str, str], AnswerRow]:
+    """The rows of a file by model, question and way; those that name no model are taken for this one's."""
+    rows = [AnswerRow.model_validate({**row, "model": row.get("model") or model}) for row in read_rows(path)]
+    return {(row.model, row.id, row.way): row for row in rows}
 
 
 async def _documents(way: str, question: EvaluationQuestion, session: Session) -> Sequence[str]:
@@ -146,15 +172,15 @@ async def _documents(way: str, question: EvaluationQuestion, session: Session) -
     return list(dict.fromkeys(passage.document for passage in found.passages))[:TOP]
 
 
-async def _asked(name: str, effort: Effort, question: EvaluationQuestion, session: Session) -> Row:
+async def _asked(name: str, effort: Effort, question: EvaluationQuestion, session: Session) -> AnswerRow:
     started = time.monotonic()
     about = {"set": name, "id": question.id, "way": effort, "question": question.question, "gold": question.answers}
     try:
         answer = await answer_question(question.question, AskOptions(effort=effort), session)
     except Exception as error:  # noqa: BLE001 -- a question that fails is counted, the others go on
-        return Row.model_validate(about | {"answer": "", "said": "", "error": str(error)[:500]})
+        return AnswerRow.model_validate(about | {"answer": "", "said": "", "error": str(error)[:500]})
     used = answer.usage
-    return Row.model_validate(
+    return AnswerRow.model_validate(
         about | {
             "answer": answer.answer, "said": prediction(answer), "fallback": answer.fallback,
             "tokens_in": used.input_tokens, "tokens_out": used.output_tokens, "calls": used.calls,
@@ -171,25 +197,25 @@ class PlainModel:
     model: str
     timeout: float
     kept: Path
+    prompt: str = PLAIN
 
-    def answered(self, name: str, way: str, question: EvaluationQuestion, passages: Sequence[tuple[str, str]]) -> Row:
+    def answered(
+        self, name: str, way: str, question: EvaluationQuestion, passages: Sequence[tuple[str, str]]
+    ) -> AnswerRow:
         """The model's reply to the plain prompt over these passages, (title, text) each."""
         shown = "\n\n".join(f"{title}: {text}" if title else text for title, text in passages)
-        reply = self.reply(PLAIN.format(passages=shown, question=question.question))
+        about = {"set": name, "id": question.id, "way": way, "question": question.question, "gold": question.answers}
+        try:
+            reply = self.reply(self.prompt.format(passages=shown, question=question.question))
+        except (OSError, ValueError, LookupError) as error:  # no server, or no answer of a model
+            return AnswerRow.model_validate(about | {"answer": "", "said": "", "error": str(error)[:500]})
         text = str(reply["text"]).strip()
-        return Row(
-            set=name,
-            id=question.id,
-            way=way,
-            question=question.question,
-            gold=question.answers,
-            answer=text,
-            said=text,
-            calls=1,
-            tokens_in=int(str(reply["tokens_in"])),
-            tokens_out=int(str(reply["tokens_out"])),
-            seconds=float(str(reply["seconds"])),
-        )
+        return AnswerRow.model_validate(
+            about | {
+                "answer": text, "said": text, "fallback": "abstained" if is_unknown(text) else "", "calls": 1,
+                "tokens_in": reply["tokens_in"], "tokens_out": reply["tokens_out"], "seconds": reply["seconds"],
+            }
+        )  # fmt: skip
 
     def reply(self, prompt: str) -> dict[str, object]:
         """The reply to a prompt, from the file where it has been asked before."""
@@ -213,5 +239,5 @@ class PlainModel:
             "tokens_in": used.get("prompt_tokens", 0), "tokens_out": used.get("completion_tokens", 0),
             "seconds": time.monotonic() - started,
         }  # fmt: skip
-        write_rows([*rows, row], self.kept)
+        replace_rows([*rows, row], self.kept)
         return row

@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dspy
 from dspy.utils.callback import BaseCallback
-from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
+from benchmarks.kept_rows import KeptRows
 from benchmarks.runner import Cell, DataMissingError, Run, cell_text
 from benchmarks.step_inputs import Material, fitted, inputs_of, materials
 from benchmarks.step_marks import Case, Json, Marks, Outcome, StepReply, StepRow, figures, marks_of
@@ -51,7 +50,7 @@ def measure_steps(run: Run, models: Models, model: str) -> None:
     many = QUICK_INPUTS if run.options.quick else run.limit or INPUTS
     chosen = chosen_steps(models, run.options.steps)
     given = materials(run, many)
-    kept = RowFile(run.workspace("steps") / "rows.jsonl")
+    kept = KeptRows(run.workspace("steps") / "rows.jsonl", StepRow)
     table: dict[str, Mapping[str, Cell]] = {}
     for name, step in chosen.items():
         done = [asyncio.run(answered(name, step, material, model, kept)) for material in given]
@@ -83,7 +82,9 @@ def chosen_steps(models: Models, wanted: Sequence[str] | None) -> dict[str, Step
     return {name: every[name] for name in names}
 
 
-async def answered(name: str, step: Step, material: Material, model: str, kept: "RowFile") -> tuple[StepRow, Marks]:
+async def answered(
+    name: str, step: Step, material: Material, model: str, kept: KeptRows[StepRow]
+) -> tuple[StepRow, Marks]:
     """What a step makes of one input, from the file where this was asked before.
 
     A failure is a row; it is tried again when the command runs again.
@@ -150,23 +151,3 @@ def _prompt_hash(step: Step) -> str:
         return step.module.prompt_hash
     except Exception as error:  # noqa: BLE001 -- the rows of the step tell the same
         return type(error).__name__
-
-
-class RowFile:
-    """Rows by what was asked; each is written when it is there, so that a killed run loses none."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.rows: dict[str, StepRow] = {}
-        for line in path.read_text(encoding="utf-8").split("\n") if path.is_file() else ():
-            try:
-                row = StepRow.model_validate_json(line)
-            except ValidationError:
-                continue  # the last line of a run that was killed, or no row
-            self.rows[row.asked] = row
-
-    def add(self, row: StepRow) -> None:
-        """Keep a row. It begins a line, for the one before may have been cut."""
-        self.rows[row.asked] = row
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(f"\n{row.model_dump_json()}")

@@ -1,13 +1,15 @@
 """How well a real model does: each step, answers, what cannot be answered, the graph."""
 
 from benchmarks.model_answers import ASKED, WAYS, measure_answers
+from benchmarks.model_graph import measure_graph
 from benchmarks.model_steps import measure_steps
+from benchmarks.model_unanswerable import measure_unanswerable
 from benchmarks.runner import Run, measure, names_of, option, whole_number
 from benchmarks.sets import files_of, settings_in
 from flows.runtime import open_runtime
 from prompts.engine.models import Models
 
-PARTS = ("steps", "answers")
+PARTS = ("steps", "answers", "unanswerable", "graph")
 
 
 @measure(
@@ -31,13 +33,20 @@ def models(run: Run) -> None:
     `answers`: `plain` is BM25 and vectors fused, the first five passages and one prompt of three lines; `ours` the same
     prompt over Trellis' first five; `gold` over the passages that answer the question (a ceiling); `low`, `medium` and
     `high` are Trellis itself, its index made without a model. Exact match and F1 by HotpotQA's rules; "contained" is
-    the share of answers that hold the gold answer. With --keep answers stay: a second run asks only what has changed.
+    the share of answers that hold the gold answer.
+    `unanswerable`: the same ways on 30 questions that the corpus does not answer, in English and in Chinese.
+    `graph`: names and relations of 40 passages, beside what GPT-4o and GPT-3.5 listed.
+    With --keep all stays: a second run, after a kill too, asks only what is missing or has changed.
     """
     parts = ["steps"] if run.options.quick else run.options.parts
     if "steps" in parts:
         measure_steps(run, models_of(run), run.options.model)
     if "answers" in parts:
         measure_answers(run)
+    if "unanswerable" in parts:
+        measure_unanswerable(run)
+    if "graph" in parts:
+        measure_graph(run, models_of(run), run.options.model)
 
 
 def models_of(run: Run) -> Models:

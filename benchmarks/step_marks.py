@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
+from benchmarks.kept_rows import AskedRow
 from benchmarks.runner import Cell, share
 from benchmarks.step_inputs import Material
 from prompts.engine.calls import REPEATED, rough_tokens
@@ -41,10 +42,9 @@ class StepReply(Record):
     tokens_out: int
 
 
-class StepRow(Record):
+class StepRow(AskedRow):
     """What a step made of one input. `asked` is the hash of the model and of all that it read."""
 
-    asked: str
     step: str
     number: int
     outcome: Outcome
