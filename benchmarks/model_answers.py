@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import replace_rows
 from benchmarks.retrieval import floors
-from benchmarks.runner import Cell, DataMissingError, Run, share
+from benchmarks.runner import Cell, Run, share
 from benchmarks.sets import SETS, BenchmarkSet, index, read_rows, settings_in
 from flows.query import answer_question
 from flows.question import AskOptions, retrieve_passages
@@ -82,11 +82,10 @@ class AskedSet:
         return cls(known.name, folder, texts)
 
 
-def measure_answers(run: Run) -> None:
+def measure_answers(run: Run, model: str) -> None:
     """Ask the questions of each set in each way; a table for each set."""
-    if run.options.data is None:
-        raise DataMissingError("The answers need the published data: --data DIR, or --parts steps.")
-    for name in run.options.sets:
+    run.need(*(name for known in run.options.question_sets for name in SETS[known].files))
+    for name in run.options.question_sets:
         known = SETS[name]
         folder = run.workspace(name)
         index(known.write(run.options.data, folder), settings_in(folder))
@@ -94,7 +93,7 @@ def measure_answers(run: Run) -> None:
         asked = AskedSet.of(known, run.options.data, folder)
         rows = {way: rows_of(run, asked, way, questions) for way in run.options.ways}
         run.table(
-            f"{name}: {len(questions)} questions (seed {run.options.seed}), {run.options.model}",
+            f"{name}: {len(questions)} questions (seed {run.options.seed}), {model}",
             {way: figures(own) for way, own in rows.items()},
         )
         for own in rows.values():

@@ -12,7 +12,7 @@ import dspy
 
 from benchmarks.kept_rows import AskedRow, KeptRows
 from benchmarks.model_steps import ReplyRecorder
-from benchmarks.runner import Cell, DataMissingError, Run, cell_text, share
+from benchmarks.runner import Cell, Run, cell_text, share
 from benchmarks.sets import read_rows
 from prompts.engine.models import Models
 from prompts.extract import Extract, Extracted, extract_offline
@@ -55,11 +55,7 @@ class GraphRow(AskedRow):
 
 def measure_graph(run: Run, models: Models, model: str) -> None:
     """Extract from the passages, and compare with the lists; the rules without a model stand beside it."""
-    if run.options.data is None:
-        raise DataMissingError("The graph needs the published data: --data DIR, or --parts steps.")
-    absent = [name for name in FILES if not run.file(name).is_file()]
-    if absent:
-        raise DataMissingError(f"{run.options.data} lacks {', '.join(absent)}. Name another folder: --data DIR.")
+    run.need(*FILES)
     half = max((run.limit or PASSAGES) // 2, 1)
     kept = KeptRows(run.workspace("graph") / "rows.jsonl", GraphRow)
     step = Extract(models)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.answers import CHINESE, ENGLISH, FOREIGN, halves, known_here
 from benchmarks.model_answers import WAYS, AnswerRow, AskedSet, figures, rows_of
-from benchmarks.runner import Cell, DataMissingError, Run
+from benchmarks.runner import Cell, Run
 from benchmarks.sets import SETS, index, settings_in
 from flows.question import AskOptions, retrieve_passages
 from flows.runtime import open_runtime
@@ -29,20 +29,14 @@ Answer:"""
 SHOWN = ("n", "abstained", "supported", "failed", "calls", "in", "out", "s")
 
 
-def measure_unanswerable(run: Run) -> None:
+def measure_unanswerable(run: Run, model: str) -> None:
     """Ask questions of other corpora in each way; a table for each language.
 
     English: MuSiQue's questions over HotpotQA's passages, without those whose answer stands in a passage that is found.
     Chinese: every second passage of CMRC 2018 is indexed, and questions on the others are asked.
     """
-    data: Path | None = run.options.data
-    if data is None:
-        raise DataMissingError("Questions that cannot be answered need the published data: --data DIR.")
-    absent = [
-        name for known in (ENGLISH, FOREIGN, CHINESE) for name in SETS[known].files if not (data / name).is_file()
-    ]
-    if absent:
-        raise DataMissingError(f"{data} lacks {', '.join(absent)}. Name another folder: --data DIR.")
+    run.need(*(name for known in (ENGLISH, FOREIGN, CHINESE) for name in SETS[known].files))
+    data: Path = run.options.data
     for asked, questions in (_english(run, data), _chinese(run, data)):
         ways = [way for way in run.options.ways if way in UNANSWERABLE_WAYS]
         table: dict[str, Mapping[str, Cell]] = {}
@@ -50,7 +44,7 @@ def measure_unanswerable(run: Run) -> None:
             rows = rows_of(run, asked, way, questions)
             table[way] = {name: value for name, value in figures(rows).items() if name in SHOWN}
             run.show(_lines(rows))
-        run.table(f"unanswerable, {asked.name}: {len(questions)} questions, {run.options.model}", table)
+        run.table(f"unanswerable, {asked.name}: {len(questions)} questions, {model}", table)
 
 
 def _lines(rows: Sequence[AnswerRow]) -> list[str]:

@@ -5,7 +5,7 @@ from benchmarks.model_graph import measure_graph
 from benchmarks.model_steps import measure_steps
 from benchmarks.model_unanswerable import measure_unanswerable
 from benchmarks.runner import Run, measure, names_of, option, whole_number
-from benchmarks.sets import files_of, settings_in
+from benchmarks.sets import settings_in
 from flows.runtime import open_runtime
 from prompts.engine.models import Models
 
@@ -21,9 +21,10 @@ PARTS = ("steps", "answers", "unanswerable", "graph")
     option("--ways", type=names_of(WAYS), default=list(WAYS), metavar="A,B", help=", ".join(WAYS)),
     option("--seed", type=int, default=7, help="which questions are taken, and in which order (7)"),
     option("--timeout", type=whole_number, default=1_800, help="seconds that an answer may take (1,800)"),
-    sets=files_of(*ASKED),
-    default=ASKED[:1],
-    optional=True,
+    option(
+        "--sets", dest="question_sets", type=names_of(ASKED), default=list(ASKED[:1]), metavar="A,B",
+        help=f"of the answers: {', '.join(ASKED)} ({ASKED[0]})",
+    ),
 )  # fmt: skip
 def models(run: Run) -> None:
     """How well does a real model do each step, and answer, beside a plain retriever with the same model?
@@ -42,9 +43,9 @@ def models(run: Run) -> None:
     if "steps" in parts:
         measure_steps(run, models_of(run), run.options.model)
     if "answers" in parts:
-        measure_answers(run)
+        measure_answers(run, run.options.model)
     if "unanswerable" in parts:
-        measure_unanswerable(run)
+        measure_unanswerable(run, run.options.model)
     if "graph" in parts:
         measure_graph(run, models_of(run), run.options.model)
 

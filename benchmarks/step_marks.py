@@ -27,7 +27,8 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Json = Any  # a value as JSON has it
 
 SENTENCE_TOKENS = 10  # a shorter text may be said of other things too
-NAME_SIGNS = 3  # a Chinese name that is shorter may be a word
+NAME_SIGNS = 4  # a Chinese name that is shorter may be a common word
+PART_SIGNS = 6  # what stands between two marks of a Chinese text and is shorter may be said of other things too
 WORD_SIGNS = 4  # a line with fewer letters is a bracket of JSON
 TAIL, TAILS = 24, 5  # so often the last signs of a cut answer stand in it where it loops within a line
 NO_PROSE = frozenset({"route", "choose", "keywords", "plan", "plan_table", "rank_solutions"})
@@ -174,8 +175,10 @@ def copies(reply: str, case: Case) -> tuple[str, ...]:
 
 
 def _marks_in(message: str) -> Iterator[str]:
-    """The names of several words and the longer sentences of a message."""
+    """The names of several words and the longer sentences of a message; of Chinese also what stands between marks."""
     for line in message.split("\n"):
+        parts = "".join(sign if is_han(sign) or sign.isalnum() else " " for sign in line).split()
+        yield from (part for part in parts if len(part) >= PART_SIGNS and is_han(part))
         for span in names_of(line):
             name = squeezed(span.text)
             if len(name) >= NAME_SIGNS if is_han(name) else " " in name:
