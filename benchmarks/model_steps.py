@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import dspy
@@ -11,29 +12,39 @@ from pydantic_core import to_jsonable_python
 
 from benchmarks.kept_rows import KeptRows
 from benchmarks.runner import Cell, DataMissingError, Run, cell_text
-from benchmarks.step_inputs import Material, fitted, inputs_of, materials
+from benchmarks.step_inputs import INPUTS, Material, fitted, inputs_of, materials
 from benchmarks.step_marks import Case, Json, Marks, Outcome, StepReply, StepRow, figures, marks_of
 from prompts.engine.errors import AnswerMalformed, AnswerTruncated, AnswerWithheld
 from prompts.engine.models import Models
 from prompts.engine.step import Step
 from prompts.registry import forms, steps
 
-INPUTS, QUICK_INPUTS = 20, 5
+QUICK_INPUTS = 5
 # What the line of a step tells; the table at the end has the rest.
 SHOWN = ("n", "first", "repaired", "refused", "failed", "looping", "copied", "foreign", "in", "out", "s", "quality")
 
 
 class ReplyRecorder(BaseCallback):  # type: ignore[misc]  # DSPy's has no types
-    """Keeps every reply that DSPy hands over, also those that a step refuses."""
+    """Keeps every call that DSPy makes and its reply, also those that a step refuses."""
 
     def __init__(self) -> None:
         self.replies: list[StepReply] = []
+        self._asked: dict[str, str] = {}
 
-    def on_lm_end(
-        self, call_id: str, outputs: Any, exception: Exception | None = None
-    ) -> None:  # fmt: skip
-        """Keep the reply to one call."""
+    @property
+    def tried_again(self) -> bool:
+        """Whether a call went on from an earlier one, or repeated it; a step may make several that do not."""
+        return any(later.startswith(earlier) for earlier, later in combinations(self._asked.values(), 2))
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: Mapping[str, Any]) -> None:
+        """Keep what is asked."""
+        turns = inputs["prompt"].messages
+        self._asked[call_id] = "\n".join(part.text for turn in turns for part in turn.parts)
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
+        """Keep the reply; a call that has none, since the server failed, was no try of the model's."""
         if outputs is None or exception is not None:
+            self._asked.pop(call_id, None)
             return
         self.replies.append(
             StepReply(
@@ -121,7 +132,7 @@ async def ask(case: Case, asked: str) -> StepRow:
             prediction = await case.step.acall(**case.inputs)
         names = case.step.module.signature.output_fields
         outputs = {name: to_jsonable_python(prediction[name]) for name in names}
-        outcome: Outcome = "first" if len(recorder.replies) == 1 else "repaired"
+        outcome: Outcome = "repaired" if recorder.tried_again else "first"
     except (AnswerMalformed, AnswerTruncated, AnswerWithheld) as error:
         outcome, problem = "refused", str(error)
     except Exception as error:  # noqa: BLE001 -- a step that fails is a row, the others go on

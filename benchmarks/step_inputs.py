@@ -34,6 +34,7 @@ Tongue = Literal["en", "zh"]
 
 # Of published corpora so many passages are indexed, and questions are asked whose passages are among them.
 POOL = 200
+INPUTS = 20  # of a step, unless --limit says otherwise; fewer are the first of these
 PUBLISHED: Mapping[Tongue, str] = {"en": "hotpot_train100", "zh": "cmrc2018_zh"}
 PASSAGES, PASSAGE_TOKENS = 5, 200
 MOST_ENTITIES = 4  # among which an input's entity is chosen, those with most relations first
@@ -146,7 +147,7 @@ class Material:
 
 
 def materials(run: Run, many: int) -> list[Material]:
-    """So many, English and Chinese in turn; without --data all are of the sample corpus."""
+    """So many, English and Chinese in turn, the same first ones however many; all of the samples without --data."""
     sources: dict[Tongue, list[list[Material]]] = {"en": [], "zh": []}
     for language, found in _collections(run, many):
         sources[language].append(found)
@@ -177,7 +178,7 @@ def _collections(run: Run, many: int) -> Iterator[tuple[Tongue, list[Material]]]
         inside = {str(row["id"]) for row in read_rows(corpus)}
         every = SETS[name].read_questions(run.options.data, None)
         questions = [one for one in every if set(one.gold_documents) <= inside]
-        step = max(len(questions) // many, 1)
+        step = max(len(questions) // INPUTS, 1)
         with open_session(index([corpus], settings_in(folder, embedding="none"))[0]) as session:
             yield language, asyncio.run(_materials(language, questions[::step][:many], session))
 
@@ -205,7 +206,7 @@ async def _materials(language: Tongue, questions: Sequence[EvaluationQuestion], 
     found = [await _passages(question, session) for question in questions]
     made = []
     for place, (question, passages) in enumerate(zip(questions, found, strict=True)):
-        foreign = _another(found[place + 1 :] + found[:place], passages)
+        foreign = _another([*reversed(found[:place]), *found[place + 1 :]], passages)
         titles = tuple(dict.fromkeys(passage.title for passage in passages if passage.title))
         here = Material(language, question, passages, titles or collection.titles[:5], foreign)
         made.append(collection.around(here, place))

@@ -60,7 +60,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_form_is_told_of_first_and_second_tries(model_server: Server, kept: Path) -> None:
-    model_server.misbehave({"kind": "malformed", "step": "route", "nth": 1})
+    busy = {"kind": "server_error", "step": "keywords", "nth": 1}
+    model_server.misbehave({"kind": "malformed", "step": "route", "nth": 1}, busy)
     told = run(model_server, kept, "--parts", "steps", "--steps", "route,keywords", "--limit", "2")["steps"]
     assert [told["route"][name] for name in ("n", "first", "repaired", "refused", "calls")] == [2, 0.5, 0.5, 0, 3]
     assert [told["keywords"][name] for name in ("n", "first", "calls")] == [2, 1, 2]
