@@ -96,13 +96,13 @@ def abstention(run: Run) -> None:
             run.table("English", asyncio.run(abstained(own, other, session)))
     if CHINESE in run.options.sets:
         folder = run.workspace(f"{CHINESE}_half")
-        indexed, inside, outside = _halves(data, folder)
+        indexed, inside, outside = halves(data, folder)
         with open_session(index([indexed], settings_in(folder))[0]) as session:
             own, other = inside[: run.limit], outside[: run.limit]
             run.table("Chinese", asyncio.run(abstained(own, other, session)))
 
 
-def _halves(data: Path, folder: Path) -> tuple[Path, list[EvaluationQuestion], list[EvaluationQuestion]]:
+def halves(data: Path, folder: Path) -> tuple[Path, list[EvaluationQuestion], list[EvaluationQuestion]]:
     """The file of every second Chinese passage, and the questions of those and of the others."""
     (corpus,) = SETS[CHINESE].write(data, folder)
     rows = [row for row in read_rows(corpus) if int(row["id"].rpartition("_")[2]) % 2]

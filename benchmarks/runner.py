@@ -58,6 +58,16 @@ class Run:
         """A file of the data folder."""
         return Path(self.options.data, name)
 
+    def need(self, *names: str) -> None:
+        """DataMissingError where a part of a measure lacks files of the data folder."""
+        data: Path | None = self.options.data
+        if data is None or not data.is_dir():
+            raise DataMissingError(
+                f"There is no folder {data}. Name the one that holds the published data: --data DIR."
+            )
+        if absent := [name for name in names if not (data / name).is_file()]:
+            raise DataMissingError(f"{data} lacks {', '.join(absent)}. Name another folder: --data DIR.")
+
     def workspace(self, name: str) -> Path:
         """A folder of its own, below the one that is kept where `--keep` names it."""
         folder = self.folder / name

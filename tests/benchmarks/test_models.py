@@ -1,0 +1,259 @@
+"""The measure of a real model, on the scripted server: what is asked, kept and told of each step."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.kept_rows import KeptRows
+from benchmarks.model_answers import is_unknown
+from benchmarks.model_graph import GraphRow, ListedPassage, compared
+from benchmarks.model_steps import chosen_steps
+from benchmarks.runner import main
+from benchmarks.step_inputs import GivenPassage, Material, fitted, inputs_of
+from benchmarks.step_marks import Case, StepReply, StepRow, copies, goes_in_circles, is_foreign, marks_of
+from prompts.engine.models import Models
+from storage.evaluation_records import EvaluationQuestion
+from tests.server.client import Server
+
+BRIDGE = GivenPassage("bridge", "Orla Bridge", "Orla Bridge was designed by Ada Korb. It was opened in 1931.")
+TOWN = GivenPassage("town", "Marl", "Marl is a town on the river Ems.")
+ASKED = EvaluationQuestion(
+    id="1", question="Who designed Orla Bridge?", answers=("Ada Korb",), gold_documents=("bridge",)
+)
+MATERIAL = Material("en", ASKED, (BRIDGE, TOWN), ("Orla Bridge", "Marl"), TOWN, "Ada Korb", (BRIDGE.text,))
+
+
+def case_of(name: str, *read: str, material: Material = MATERIAL) -> Case:
+    step = chosen_steps(Models.offline(), [name])[name]
+    return Case(name, step, material, inputs_of(step, fitted(step.step, material)), read)
+
+
+def reply(text: str, finish: str = "stop") -> StepReply:
+    return StepReply(text=text, finish=finish, tokens_in=0, tokens_out=0)
+
+
+def row_of(outputs: Mapping[str, object], *replies: StepReply) -> StepRow:
+    return StepRow(asked="a", step="s", number=0, outcome="first", outputs=dict(outputs), replies=replies)
+
+
+def run(server: Server, folder: Path, *options: str) -> dict[str, Any]:
+    """The tables of one run, by their titles' first words."""
+    figures = folder / "figures.json"
+    arguments = ["--base-url", server.base_url, "--model", "m", "--keep", str(folder), "--json", str(figures)]
+    assert main(["models", *arguments, *options]) == 0
+    tables = json.loads(figures.read_text(encoding="utf-8"))["tables"]
+    return {title.partition(":")[0]: rows for title, rows in tables.items()}
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all runs: the samples are indexed once."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.mark.slow
+def test_form_is_told_of_first_and_second_tries(model_server: Server, kept: Path) -> None:
+    busy = {"kind": "server_error", "step": "keywords", "nth": 1}
+    model_server.misbehave({"kind": "malformed", "step": "route", "nth": 1}, busy)
+    told = run(model_server, kept, "--parts", "steps", "--steps", "route,keywords", "--limit", "2")["steps"]
+    assert [told["route"][name] for name in ("n", "first", "repaired", "refused", "calls")] == [2, 0.5, 0.5, 0, 3]
+    assert [told["keywords"][name] for name in ("n", "first", "calls")] == [2, 1, 2]
+    assert told["route"]["in"] > 100
+
+
+@pytest.mark.slow
+def test_a_second_run_asks_nothing_again(model_server: Server, kept: Path) -> None:
+    options = ("--parts", "steps", "--steps", "decompose", "--limit", "2")
+    first = run(model_server, kept, *options)
+    assert model_server.calls("decompose") == 2
+    assert run(model_server, kept, *options) == first
+    assert model_server.calls("decompose") == 2
+
+
+@pytest.mark.slow
+def test_a_failed_step_is_a_row_and_tried_again(model_server: Server, kept: Path) -> None:
+    options = ("--parts", "steps", "--steps", "choose,summarize", "--limit", "1")
+    model_server.misbehave({"kind": "unauthorized", "step": "choose"})
+    told = run(model_server, kept, *options)["steps"]
+    assert (told["choose"]["failed"], told["summarize"]["first"]) == (1.0, 1.0)
+    model_server.misbehave()
+    assert run(model_server, kept, *options)["steps"]["choose"]["first"] == 1.0
+
+
+@pytest.mark.slow
+def test_an_unknown_step_is_named(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--keep", str(kept)]
+    assert main(["models", *arguments, "--parts", "steps", "--steps", "fly"]) == 2
+    assert "There is no step 'fly'. There are answer," in capsys.readouterr().err
+
+
+def test_every_field_of_every_step_gets_an_input() -> None:
+    for name, step in chosen_steps(Models.offline(), None).items():
+        inputs = inputs_of(step, fitted(step.step, MATERIAL))
+        assert inputs.keys() == step.module.signature.input_fields.keys(), name
+
+
+def test_a_step_is_chosen_with_all_its_forms() -> None:
+    chosen = list(chosen_steps(Models.offline(), ["structurize", "route"]))
+    assert chosen[:2] == ["structurize_table", "structurize_graph"]
+    assert chosen[-1] == "route"
+
+
+def test_what_is_asked_depends_on_model_and_prompt() -> None:
+    hashes = {
+        case_of("keywords", "a").hash("m"),
+        case_of("keywords", "a").hash("n"),
+        case_of("keywords", "b").hash("m"),
+        case_of("direct", "a").hash("m"),
+    }
+    assert len(hashes) == 4
+    assert case_of("keywords", "a").hash("m") in hashes
+
+
+def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    first = row_of({"x": 1})
+    KeptRows(path, StepRow).add(first)
+    with path.open("a") as file:
+        file.write('\n{"asked": "b", "st')
+    again = KeptRows(path, StepRow)
+    assert list(again.rows) == ["a"]
+    again.add(first.model_copy(update={"asked": "c"}))
+    assert list(KeptRows(path, StepRow).rows) == ["a", "c"]
+
+
+# --- what is told of an answer ---------------------------------------------------------------------------------------
+
+SAID = "Orla Bridge is the longest of all bridges in the whole valley."
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "loops"),
+    [
+        ("E\tAda\tperson\nE\tAda\tperson\nE\tAda\tperson", "stop", True),
+        ("E\tAda\tperson\nE\tBert\tperson\nE\tCleo\tperson", "stop", False),
+        (json.dumps({"found": [{"a": 1}] * 3}), "stop", True),
+        (json.dumps({"found": [{"a": 1, "b": n} for n in range(3)]}, indent=0), "stop", False),
+        (json.dumps([SAID] * 3), "stop", True),
+        ("and so on and so forth, " * 9, "length", True),
+    ],
+)  # fmt: skip
+def test_a_loop_is_told(text: str, finish: str, loops: bool) -> None:
+    assert goes_in_circles(reply(text, finish)) is loops
+
+
+def test_a_title_that_is_given_may_be_repeated() -> None:
+    text = json.dumps({"cells": [{"row": SAID, "cell": number} for number in range(4)]})
+    assert goes_in_circles(reply(text))
+    assert not goes_in_circles(reply(text), given=SAID)
+
+
+def test_only_what_the_inputs_lack_is_a_copy() -> None:
+    case = case_of("direct", "Thus: Edda Quist knew Ada Korb.", "步骤：“凭原票到窗口办理改签”1；")
+    assert copies("Edda Quist and Orla Bridge", case) == ("Edda Quist",)
+    assert copies("须凭原票到窗口办理改签。", case) == ("凭原票到窗口办理改签",)
+    known = MATERIAL.question.model_copy(update={"question": "Who is Edda Quist?"})
+    material = Material("en", known, (BRIDGE,), (), TOWN)
+    assert copies("Edda Quist", case_of("direct", *case.read, material=material)) == ()
+
+
+def test_another_language_is_told_of_prose_alone() -> None:
+    case = case_of("direct")
+    chinese = "奥拉大桥由阿达设计，于一九三一年建成通车，至今仍在使用。"
+    assert is_foreign({"answer": chinese}, case) is True
+    assert is_foreign({"answer": "It was Ada Korb who designed it, as the papers of that time say."}, case) is False
+    assert is_foreign({"answer": "1931"}, case) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "outputs", "quality"),
+    [
+        ("decompose", {"parts": {"questions": ["a?", "b?"]}}, 2.0),
+        ("extract", {"found": {"entities": [{"name": "Ada Korb"}, {"name": "Bert Reyd"}]}}, 0.5),
+        ("filter", {"judged": {"judgements": [{"passage": 1, "label": "entailment"}]}}, 1.0),
+        ("filter", {"judged": {"judgements": [{"passage": 2, "label": "entailment"}]}}, 0.0),
+        ("answer", {"written": {"answer": "Ada Korb did [1].", "values": []}}, 1.0),
+        ("judge", {"judgement": {"reason": "", "winner": "first"}}, 1.0),
+        ("grade", {"grade": {"reason": "", "score": 20}}, 0.0),
+        ("summarize", {"description": "She lived to 1999."}, 0.0),
+    ],
+)
+def test_quality_is_told_where_the_answer_is_known(step: str, outputs: Mapping[str, object], quality: float) -> None:
+    assert marks_of(case_of(step), row_of(outputs, reply(""))).quality == quality
+
+
+@pytest.mark.parametrize(("step", "field"), [("route", "structure"), ("choose", "about")])
+def test_a_choice_is_compared_with_its_label(step: str, field: str) -> None:
+    material = fitted(step, MATERIAL)
+    case = Case(step, case_of(step).step, material, {}, ())
+    assert marks_of(case, row_of({"made": {field: material.label}})).quality == 1.0
+    assert marks_of(case, row_of({"made": {field: "chunk"}})).quality == 0.0
+
+
+# --- answers and the graph -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "unknown"), [("Unknown.", True), ("文中没有提到", True), ("", True), ("Ada Korb", False)]
+)
+def test_a_plain_answer_may_say_that_it_does_not_know(answer: str, unknown: bool) -> None:
+    assert is_unknown(answer) is unknown
+
+
+def test_a_graph_is_compared_by_names() -> None:
+    listed = ListedPassage("s", BRIDGE.title, BRIDGE.text, ("ADA KORB", "Orla Bridge"), (("Ada Korb", "Orla Bridge"),))
+    found = GraphRow(asked="", title="", names=("the Ada Korb", "Bert"), pairs=(("Orla Bridge", "Ada Korb"),))
+    lost = GraphRow(asked="", title="", problem="cut")
+    told = compared([listed, listed], [found, lost])
+    assert (told["recall"], told["precision"], told["lost"]) == (0.25, 0.5, 0.5)
+    assert (told["their recall"], told["their precision"], told["in passage"]) == (0.5, 1.0, 0.5)
+
+
+def write(path: Path, *rows: Mapping[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, rows)))
+
+
+def listed_in(data: Path) -> None:
+    """The published lists, of one passage each."""
+    names: Sequence[str] = ["Orla Bridge", "Ada Korb"]
+    entities = [{"name": name, "type": "thing"} for name in names]
+    relations = [{"source": names[1], "target": names[0]}]
+    carol = {"chunk_index": 0, "text": BRIDGE.text, "entities": entities, "relations": relations}
+    write(data / "llm_outputs" / "christmas_carol_gpt4o_extraction.jsonl.gz", carol)
+    openie = {
+        "corpus_id": 3,
+        "title": "Marl",
+        "entities": ["Marl", "Ems"],
+        "triples": [["Marl", "on", "Ems"], ["Marl"]],
+    }
+    write(data / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz", openie)
+    write(data / "multihop" / "musique_train100_corpus.jsonl.gz", {"id": 3, "title": "Marl", "text": TOWN.text})
+
+
+def test_a_passage_without_an_answer_is_lost(model_server: Server, tmp_path: Path) -> None:
+    listed_in(tmp_path)
+    model_server.misbehave({"kind": "refusal", "step": "extract", "text": "river Ems"})
+    told = run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")["graph"]
+    novel, _, wikipedia, rules = told.values()
+    assert (novel["lost"], novel["recall"], novel["their recall"]) == (0.0, 1.0, 1.0)
+    assert (wikipedia["lost"], wikipedia["found"]) == (1.0, 0)
+    assert rules["names listed"] == 2
+    asked = model_server.calls()
+    run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")
+    assert model_server.calls() == asked
+
+
+@pytest.mark.parametrize("part", ["answers", "unanswerable", "graph"])
+def test_a_part_says_what_data_it_needs(part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--keep", str(tmp_path)]
+    assert main(["models", *arguments, "--parts", part]) == 2
+    assert "--data DIR" in capsys.readouterr().err
