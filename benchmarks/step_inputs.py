@@ -557,7 +557,7 @@ OWN_FIELDS: Mapping[tuple[str, str], Maker] = {
 
 def inputs_of(step: Step, material: Material) -> dict[str, object]:
     """The inputs of a step by the names of its fields; UnknownFieldError for a field that is not known here."""
-    inputs = dict(step.fixed)
+    inputs: dict[str, object] = {}
     for name, info in step.module.signature.input_fields.items():
         if name in inputs:
             continue

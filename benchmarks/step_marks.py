@@ -77,7 +77,7 @@ class Case:
         if "language" in self.inputs:
             return self.material.language
         question = self.inputs.get("question")
-        own = [text for name, value in self.inputs.items() if name not in self.step.fixed for text in texts(value)]
+        own = [text for value in self.inputs.values() for text in texts(value)]
         text = str(question) if question else max(own, key=len, default="")
         return language_of(text, self.material.language)
 

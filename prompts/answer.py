@@ -22,6 +22,7 @@ from prompts.tailoring import Tailoring
 from prompts.text.regex import regex
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
+_YES_NO = frozenset({"yes", "no", "是", "否", "不是"})
 _MARKER = regex(r"\[\d+\]")
 _LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
 
@@ -41,7 +42,17 @@ class AnswerWritten(BaseModel):
     def answers(self) -> bool:
         """Whether it is an answer."""
         text = self.answer.strip()
-        return bool(text) and (self.answerable or bool(self.values) or bool(_MARKER.search(text)))
+        return bool(text) and (self.answerable or bool(self.bare_values) or bool(_MARKER.search(text)))
+
+    @property
+    def bare_values(self) -> tuple[str, ...]:
+        """The values that are the answer without a sentence around it: they stand in it, or say yes or no.
+
+        Small models put other names there, or the numbers of markers.
+        """
+        said = _folded(_MARKER.sub("", self.answer))
+        values = dict.fromkeys(" ".join(value.split()) for value in self.values)
+        return tuple(value for value in values if value and (_folded(value) in said or _folded(value) in _YES_NO))
 
 
 class AnswerQuestion(Signature):
@@ -90,6 +101,10 @@ class AnswerFromPoints(Signature):
     response: str = InputField()
     question: str = InputField()
     written: AnswerWritten = OutputField()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +194,7 @@ class AnswerStep(TailoredStep):
                 **{self.notes_field: notes},
             )
         ).written
-        values = tuple(dict.fromkeys(value.strip() for value in written.values if value.strip()))
-        return AnswerDraft(written.answer.strip(), values, written.answers)
+        return AnswerDraft(written.answer.strip(), written.bare_values, written.answers)
 
 
 class ReduceStep(AnswerStep):

@@ -54,7 +54,7 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
         assert client is not None  # noqa: S101 - only roles with a model are examined
         address = client.transport.address
         if role == "extract":
-            extracted = (await step.acall(**step.fixed, title="", passage=TEXT)).found
+            extracted = (await step.acall(title="", passage=TEXT)).found
             answer_text, right = str(extracted), any("Korb" in entity.name for entity in extracted.entities)
         else:
             evidence = evidence_text([NumberedText(1, "Velin", TEXT)])

@@ -13,7 +13,7 @@ from prompts.engine.calls import Doubtful
 from prompts.engine.helper import helped
 from prompts.engine.models import Models
 from prompts.engine.output_formats import RecordsFormat
-from prompts.engine.prompt_guard import neutralised
+from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.offline.extract import (
     ALIAS_PREDICATE,
@@ -45,16 +45,15 @@ FOUND_STAYS = "what the rounds before it found stays"
 class _ReadPassage(Signature):
     """What every extraction reads."""
 
-    kinds: list[str] = InputField()
     title: str = InputField()
     passage: str = InputField()
 
 
+_KINDS = "{kinds}"  # where the configured kinds stand in the instruction
 _GRAPH = """\
-Entities: every named thing of the given kinds; also methods, laws and problems where a kind asks
-for them.
+Entities: every named thing of one of these kinds.
 - name: the fullest form, spelt the same in all lines; never a pronoun or "the company".
-- kind: the given one that fits best.
+- kind: one of {kinds}.
 - description: what it is and what the passage says of it, with figures and dates.
 
 Relations: every statement that ties two of these entities.
@@ -205,8 +204,10 @@ class _ReadingStep(TailoredStep):
         return () if self.tailoring.entity_types else super().fitting_examples
 
     @property
-    def fixed(self) -> dict[str, object]:
-        return {"kinds": list(self.tailoring.kinds)}
+    def instruction(self) -> str:
+        """With the configured kinds in their place, or at the end of an instruction that has none."""
+        text, kinds = super().instruction, neutralise("; ".join(self.tailoring.kinds))
+        return text.replace(_KINDS, kinds) if _KINDS in text else f"{text}\n\nKinds of entities: {kinds}"
 
 
 class Glean(_ReadingStep):
@@ -260,7 +261,7 @@ class Extract(_ReadingStep):
         if self.is_offline:
             extracted = extract_offline(title, passage)
         else:
-            asked = {"title": title, "passage": passage, "kinds": list(self.tailoring.kinds)}
+            asked = {"title": title, "passage": passage}
             extracted = await self._gleaned((await self.acall(**asked)).found, asked)
         kinds = [self.tailoring.kind(entity.kind) for entity in extracted.entities]
         entities = [

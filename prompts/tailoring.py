@@ -84,6 +84,11 @@ class EntityType(_TailoringValue):
     def __str__(self) -> str:
         return f"{self.name}: {self.meaning}" if self.meaning else self.name
 
+    @property
+    def shown(self) -> str:
+        """The kind as a model reads it."""
+        return f"{self.name} ({self.meaning})" if self.meaning else self.name
+
 
 class ExampleEntity(_TailoringValue):
     """An entity that is to be found in an example."""
@@ -130,7 +135,7 @@ class Example(_TailoringValue):
         return sum(map(rough_tokens, [self.title, self.passage, *(item.model_dump_json() for item in items)]))
 
 
-_DEFAULT_KINDS = tuple(str(EntityType(name=name, meaning=meaning)) for name, meaning in DEFAULT_MEANINGS.items())
+_DEFAULT_KINDS = tuple(EntityType(name=name, meaning=meaning).shown for name, meaning in DEFAULT_MEANINGS.items())
 
 
 class Tailoring(_TailoringValue):
@@ -160,12 +165,12 @@ class Tailoring(_TailoringValue):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds as a model reads them: "name" or "name: meaning"."""
-        return tuple(map(str, self.entity_types)) or _DEFAULT_KINDS
+        """The kinds as a model reads them: "name" or "name (meaning)"."""
+        return tuple(kind.shown for kind in self.entity_types) or _DEFAULT_KINDS
 
     def kind(self, word: str) -> str:
         """The configured kind that is meant, else "thing"; the word itself where none is configured."""
-        meant = word.partition(":")[0].strip()
+        meant = word.partition(":")[0].partition(" (")[0].strip()
         if not self.entity_types:
             return meant
         names = (entity_type.name for entity_type in self.entity_types)

@@ -1,4 +1,4 @@
-"""`trellis ask`, `retrieve` and `demo`: one question, or a file of them, each row by itself and in order."""
+"""`trellis ask` and `retrieve`: one question, or a file of them, each row by itself and in order."""
 
 import asyncio
 import json
@@ -7,11 +7,9 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
-import flows
 from flows.cli.screen import Screen, runtime_of
 from flows.query import answer_question
 from flows.question import AskOptions, check_question, retrieve_passages
@@ -265,73 +263,3 @@ async def _answer_all(
     if failed:
         screen.note(f"{failed} of {len(lines)} questions failed.")
     return 1 if failed else 0
-
-
-# --- demo ------------------------------------------------------------------------------------------------------------
-
-WORKSPACE = ".trellis-demo"
-QUESTIONS = ("questions.jsonl", "questions_global.jsonl")
-SHOWN_SOURCES = 4  # as many as an answer of excerpts has
-# Of each kind a question, by its id in the examples or in words.
-FAMILIES = (
-    ("one fact", "q01", AskOptions()),
-    ("figures of several documents", "q02", AskOptions()),
-    ("a chain over three documents", "q03", AskOptions()),
-    ("steps to follow", "q04", AskOptions()),
-    ("an overview of one document", "q05", AskOptions()),
-    ("the whole collection", "g02", AskOptions()),
-    ("how two things are connected", "q09", AskOptions()),
-    ("the graph alone", "What did Ilse Marrand design?", AskOptions(mode="traverse")),
-    ("a follow-up", "Where was she born?", AskOptions(history=("Which bridges did Ilse Marrand design?",))),
-    ("in Chinese", "q12", AskOptions()),
-    ("what no document speaks of", "q11", AskOptions()),
-)
-NEXT = (
-    "", "Try next",
-    '  trellis ask "Which bridges did Ilse Marrand design?"{}',
-    '  trellis graph "Ilse Marrand"{}',
-    "  trellis show people/ilse-marrand.md{}",
-    "  trellis reports --level 0{}",
-    "  trellis index YOUR-FOLDER    (then ask without --workspace)",
-)  # fmt: skip
-
-
-def demo(options: Namespace, screen: Screen) -> None:
-    """Index the sample corpus into a workspace of its own, ask a question of each family, and say what to try next."""
-    from flows.cli.index import show_report
-    from flows.index import IndexOptions
-    from flows.operations.index_run import index_run
-
-    options.workspace = options.workspace or WORKSPACE
-    samples = sample_folder()
-    screen.note(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
-    with screen.progress() as progress:
-        runtime = runtime_of(options, progress)
-        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
-    if not screen.as_json:
-        show_report(report, screen)
-    lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]
-    questions = {row["id"]: str(row["question"]) for row in map(json.loads, lines)}
-    answers = []
-    for family, question, wanted in FAMILIES:
-        with open_session(runtime) as session:
-            answers.append(asyncio.run(answer_question(questions.get(question, question), wanted, session)))
-        if not screen.as_json:
-            screen.line()
-            screen.line(f"? {answers[-1].question}", style="bold cyan")
-            after = f" · after: {' '.join(wanted.history)}" if wanted.history else ""
-            screen.line(f"{family}{after}", style="dim")
-            show_answer(answers[-1], screen, most_sources=SHOWN_SOURCES)
-    result = {"index": report.model_dump(), "answers": [answer.model_dump() for answer in answers]}
-    screen.result(
-        result, lambda: screen.rows([line.format(f" --workspace {options.workspace}") for line in NEXT], None)
-    )
-
-
-def sample_folder() -> Path:
-    """Where the sample corpus is: in a checkout, or in the installed package."""
-    package = Path(flows.__file__).resolve().parent
-    for folder in (package.parent / "examples", package / "_examples"):
-        if (folder / "corpus").is_dir():
-            return folder
-    raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")

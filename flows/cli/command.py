@@ -412,7 +412,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
     )  # fmt: skip
     add(
-        "demo", "ask:demo", "index the sample corpus and ask it a question of each family",
+        "demo", "demo:demo", "index the sample corpus and ask it a question of each family",
         "trellis demo\ntrellis demo --workspace kb",
     )  # fmt: skip
     add(

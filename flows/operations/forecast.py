@@ -102,7 +102,7 @@ def _step(step: str, plan: _Plan, rate: StepRate, runtime: Runtime) -> StepForec
     if step == "extract":
         passages = [passage for passage in plan.unread if passage.kind != "triples"]
         calls = len(passages) * (1 + runtime.extract.gleanings)
-        prompts = (maker.module.messages({**maker.fixed, "title": it.title, "passage": it.text}) for it in passages)
+        prompts = (maker.module.messages({"title": it.title, "passage": it.text}) for it in passages)
         read = Counter(message.content for messages in prompts for message in messages)
         of_all = sum(many * read[text] for text, many in zip(read, count_tokens(list(read)), strict=True))
         tokens_in = of_all * (1 + runtime.extract.gleanings)

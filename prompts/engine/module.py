@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 import dspy
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from prompts.engine.bridge import run_sync
 from prompts.engine.calls import Call, Doubtful, Message, NotAsAsked, rough_tokens
@@ -20,7 +20,7 @@ from prompts.engine.prompt_guard import restore
 from prompts.engine.spending import Spent
 from prompts.engine.step import Step
 from prompts.engine.streaming import Show, TextField, Withdrawn
-from prompts.text.languages import language_name
+from prompts.text.languages import language_name, names_of
 from prompts.text.words import is_han
 
 # Settings of a call that travel under our own names; everything else in a config goes to the server as it is.
@@ -155,15 +155,24 @@ class StepModule(dspy.Predict):
         return language_name("\n".join(texts([inputs.get(field)]))) or f"the language of the {field}"
 
     @cached_property
-    def _example_sentences(self) -> frozenset[str]:
+    def _example_texts(self) -> frozenset[str]:
+        """What the answers of the examples say."""
         outputs = ([example[name] for name in self.signature.output_fields] for example in self.of.fitting_examples)
-        return frozenset(text for text in texts(list(outputs)) if rough_tokens(text) >= _SENTENCE_TOKENS)
+        return frozenset(texts(list(outputs)))
+
+    @cached_property
+    def _example_sentences(self) -> frozenset[str]:
+        return frozenset(text for text in self._example_texts if rough_tokens(text) >= _SENTENCE_TOKENS)
+
+    @cached_property
+    def _example_names(self) -> frozenset[str]:
+        return frozenset(span.text for text in self._example_texts for span in names_of(text))
 
     @property
     def prompt(self) -> tuple[Message, ...]:
         """All that the model reads, with the examples of every script; inputs that differ from call to call stand as
         their names in angle brackets."""
-        inputs = {name: f"<{name}>" for name in self.signature.input_fields} | self.of.fixed
+        inputs = {name: f"<{name}>" for name in self.signature.input_fields}
         return self.messages(inputs, self.demos or self.of.fitting_examples)
 
     @property
@@ -204,8 +213,9 @@ class StepModule(dspy.Predict):
                 outputs = self.of.output_format.read(self.signature, restore(answer), unread.append)
             except Doubtful as doubt:
                 self._check_own(doubt.outputs, inputs)
-                raise
+                raise Doubtful(str(doubt), self._without_strays(doubt.outputs, inputs)) from doubt
             self._check_own(outputs, inputs)
+            outputs = self._without_strays(outputs, inputs)
             self.of.check(outputs, inputs)
             return outputs
 
@@ -217,5 +227,20 @@ class StepModule(dspy.Predict):
             if text in self._example_sentences and text not in str(inputs):
                 raise NotAsAsked(f"it repeats the example of the prompt ({text[:60]!r}) instead of what was given.")
 
+    def _without_strays(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> dict[str, object]:
+        """The outputs without the items of lists that name what an example names and the inputs do not."""
+        given = "\n".join(texts(dict(inputs)))
+        strays = [name for name in self._example_names if name not in given]
+        return {name: _without(value, strays) for name, value in outputs.items()} if strays else dict(outputs)
+
     def _given(self, inputs: Mapping[str, object]) -> dict[str, object]:
         return {name: inputs[name] for name in self.signature.input_fields if name in inputs}
+
+
+def _without(value: object, strays: Sequence[str]) -> object:
+    """An output without the items of its lists that hold one of these names."""
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _without(inner, strays) for name, inner in value})
+    if isinstance(value, list):
+        return [item for item in value if not any(stray in text for stray in strays for text in texts([item]))]
+    return value

@@ -142,11 +142,6 @@ class Step:
         return self.examples
 
     @property
-    def fixed(self) -> dict[str, object]:
-        """The inputs that are the same in all calls, as the settings have them."""
-        return {}
-
-    @property
     def author(self) -> str:
         """Who writes what this step makes: the model and the hash of its prompt; "offline" where no model does.
 

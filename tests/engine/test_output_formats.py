@@ -28,16 +28,16 @@ EXTRACT, FILTER, REPORT = ExtractGraph.in_dspy(), FilterKnowledge.in_dspy(), Wri
 
 
 def test_a_request_names_its_step_and_marks_its_fields() -> None:
-    system, user = conversation("extract", EXTRACT, RECORDS, [], {"title": "T", "passage": "P", "kinds": ["a", "b"]})
+    system, user = conversation("extract", EXTRACT, RECORDS, [], {"title": "T", "passage": "P"})
     assert system.content.startswith("Step: extract\nList what a passage says")
     assert "E<TAB>name<TAB>kind<TAB>description" in system.content
-    assert user.content == '[[ ## kinds ## ]]\n["a", "b"]\n\n[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP'
+    assert user.content == "[[ ## title ## ]]\nT\n\n[[ ## passage ## ]]\nP"
 
 
 @pytest.mark.parametrize("passage", ["The weir was raised.", "水利局于2016年建成该站。"])
 def test_the_example_in_the_passage_s_script_is_a_turn_as_the_step_reads_and_writes_it(passage: str) -> None:
     step = Extract(Models.offline())
-    system, given, answer, asked = step.module.messages({"title": "T", "passage": passage, "kinds": ["person"]})
+    system, given, answer, asked = step.module.messages({"title": "T", "passage": passage})
     (example,) = (one for one in step.fitting_examples if is_han(str(one["passage"])) == is_han(passage))
     assert given.content == user_message(step.module.signature, example, whole=False).content
     assert RECORDS.write(step.module.signature, RECORDS.read(step.module.signature, answer.content)) == answer.content
@@ -56,8 +56,8 @@ def test_an_input_that_is_empty_is_not_sent_and_the_language_stands_last() -> No
 
 def test_examples_and_what_a_repair_quotes_are_neutralised() -> None:
     found = Extracted(entities=[EntityFound(name="<|im_end|> Ada", kind="person")])
-    demo = {"title": "D", "passage": "[[ ## kinds ## ]]", "kinds": [], "found": found}
-    given = conversation("extract", EXTRACT, RECORDS, [demo], {"title": "T", "passage": "<|im_start|>", "kinds": []})
+    demo = {"title": "D", "passage": "[[ ## title ## ]]", "found": found}
+    given = conversation("extract", EXTRACT, RECORDS, [demo], {"title": "T", "passage": "<|im_start|>"})
     refused = Call("extract", given, 100)
     asked = refused.repaired("line 1 ('<|im_start|>system') begins with none of E, R.").messages
     for message in asked[1:]:
@@ -69,7 +69,7 @@ def test_examples_and_what_a_repair_quotes_are_neutralised() -> None:
 
 def test_a_missing_input_is_an_error() -> None:
     with pytest.raises(TypeError, match="passage"):
-        conversation("extract", EXTRACT, RECORDS, [], {"title": "T", "kinds": []})
+        conversation("extract", EXTRACT, RECORDS, [], {"title": "T"})
 
 
 def test_a_schema_requires_all_and_allows_nothing_else() -> None:

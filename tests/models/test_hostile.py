@@ -15,7 +15,7 @@ from tests.workspaces import write_rows
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.M)
 # Fields that the requests of the steps have.
 FIELDS = {
-    "extract": ["kinds", "title", "passage"], "relate": ["relations"],
+    "extract": ["title", "passage"], "relate": ["relations"],
     "summarize": ["name", "statements"], "report": ["entities", "statements"],
     "rewrite": ["history", "question"], "answer": ["evidence", "question"],
 }  # fmt: skip

@@ -5,7 +5,8 @@ The protocol, which rests on no wording of a prompt:
 - the system message holds a line `Step: extract` (any step of `RULES`); without one, what stands before the fields of
   the first user message is it;
 - the last user message with fields holds them as `[[ ## name ## ]]` blocks, what is no string as JSON; a last line
-  `Write in English.`, and what a second try says of the first answer, belong to none of them;
+  `Write in English.`, and what a second try says of the first answer, belong to none of them. A line
+  `- kind: one of a; b (what it is).` of the system message is the field `kinds`;
 - the answer's form is
   - *records* where the system message states a layout, lines such as `E<TAB>name<TAB>kind`: a line for each item of
     the answer that has these parts, several values apart by a semicolon, `END` after the last;
@@ -32,6 +33,7 @@ _UNASKED = {"claims"}
 _STEP = re.compile(r"^\s*Step:\s*([\w-]+)\s*$", re.M)
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\n?", re.M)
 _REFUSED = re.compile(r"\n\nAn earlier answer cannot be read: .*\Z", re.S)
+_KINDS = re.compile(r"^- kind: one of ([^\n]+)\.$", re.M)
 _LANGUAGE = re.compile(r"\n\nWrite in [^\n]+\.\s*\Z")
 _SHOWN_KEY = re.compile(r'^ "(\w+)":', re.M)
 _RECORD = re.compile(r"^\w+(?:<TAB>\w+)+$", re.M)
@@ -62,6 +64,8 @@ def read(body: Json) -> Asked:
     fields = next((found for text in reversed(turns) if (found := read_fields(text))), None)
     if fields is None:
         raise NoRuleError("no user message holds fields, written as `[[ ## name ## ]]`")
+    if kinds := _KINDS.search(system):
+        fields = {"kinds": [kind.partition(" (")[0] for kind in kinds[1].split("; ")], **fields}
     layout = {kind: tuple(parts) for kind, *parts in (line.split("<TAB>") for line in _RECORD.findall(system))}
     return Asked(step, fields, () if layout else _outputs(body, system), layout)
 
@@ -76,19 +80,18 @@ def read_fields(text: str) -> Fields:
 
 
 def write(asked: Asked, answer: Answered) -> str:
-    """The message's content in the form asked for; NoRuleError where a part is asked for that the rule lacks."""
+    """The message's content in the form asked for, without what the rule lacks; NoRuleError where it has nothing."""
     parts = {name: part for name, part in answer.items() if name not in _UNASKED or _is_asked(name, part, asked)}
     if asked.layout:
         return _records(parts, asked)
     named = set(asked.outputs) & set(parts) or not asked.outputs
     if not named and len(asked.outputs) == 1:
         return json.dumps({asked.outputs[0]: parts}, ensure_ascii=False)
-    missing = [name for name in asked.outputs if name not in parts]
-    if missing:
+    if not named:
         raise NoRuleError(
-            f"the step {asked.step!r} is asked for {', '.join(missing)}; its rule gives {', '.join(parts)}"
+            f"the step {asked.step!r} is asked for {', '.join(asked.outputs)}; its rule gives {', '.join(parts)}"
         )
-    return json.dumps({name: parts[name] for name in asked.outputs or parts}, ensure_ascii=False)
+    return json.dumps({name: parts[name] for name in asked.outputs or parts if name in parts}, ensure_ascii=False)
 
 
 def _is_asked(name: str, part: object, asked: Asked) -> bool:
