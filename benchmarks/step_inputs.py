@@ -21,13 +21,17 @@ from flows.question import AskOptions, retrieve_passages
 from flows.session import Session, open_session
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.calls import first_tokens
-from prompts.engine.step import Step, definitions
+from prompts.engine.step import Step
 from prompts.filter import HYPOTHESES
+from prompts.judge import CRITERIA, RUBRICS
 from prompts.offline.extract import Extracted, extract_offline, known
 from prompts.plan_table import TableView, shown_table
+from prompts.structures import StructureName
+from prompts.synthesize import KINDS
 from prompts.text.languages import language_of, names_of
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms
+from prompts.train import FORMS
 from storage.evaluation_records import EvaluationQuestion
 
 Tongue = Literal["en", "zh"]
@@ -41,7 +45,7 @@ MOST_ENTITIES = 4  # among which an input's entity is chosen, those with most re
 TABLES = ("bridges.csv", "ferry-traffic-2023.csv")
 NOTHING = "(none)"
 FOLLOW_UP = {"en": "And what else do the documents say about it?", "zh": "关于它，文中还说了什么？"}
-_FORMS = ("table", "graph", "algorithm", "catalogue", "chunk")
+_FORMS: Sequence[StructureName] = ("table", "graph", "algorithm", "catalogue", "chunk")
 _WORDS: Mapping[Tongue, Mapping[str, str]] = {
     "en": {
         "language": "English", "collection": "A collection of documents, among them: ",
@@ -482,15 +486,13 @@ def _shown_tables(material: Material) -> str:
 
 
 def _part_kind(material: Material) -> str:
-    kinds = definitions("part_kinds")
-    name = list(kinds)[material.turn % len(kinds)]
-    return f"{name}: the question {kinds[name]}."
+    name = list(KINDS)[material.turn % len(KINDS)]
+    return f"{name}: the question {KINDS[name]}."
 
 
 def _solutions(material: Material) -> list[str]:
-    forms = definitions("forms")
     return [
-        f"{letter}: Put the documents into {forms[form]}, then read the answer off."
+        f"{letter}: Put the documents into {FORMS[form]}, then read the answer off."
         for letter, form in zip("ABCDE", _FORMS, strict=True)
     ]
 
@@ -512,8 +514,8 @@ FIELDS: Mapping[str, Maker] = {
     "sample": _titled,
     "known": lambda _: [],
     "hypothesis": lambda _: HYPOTHESES["either"],
-    "criterion": lambda _: f"directness: {definitions('criteria')['directness']}",
-    "rubric": lambda _: definitions("rubrics")["loong_score"],
+    "criterion": lambda _: f"directness: {CRITERIA['directness']}",
+    "rubric": lambda _: RUBRICS["loong_score"],
     "first": lambda one: _right(one) if _right_first(one) else _wrong(one),
     "second": lambda one: _wrong(one) if _right_first(one) else _right(one),
     "right": lambda one: one.gold_answer,
@@ -539,7 +541,7 @@ FIELDS: Mapping[str, Maker] = {
     "kind": _part_kind,
     "language": lambda one: one.word("language"),
     "examples": lambda one: [f"{one.asked} ({'; '.join(one.titles)})"],
-    "form": lambda one: definitions("forms")[_FORMS[one.turn % len(_FORMS)]],
+    "form": lambda one: FORMS[_FORMS[one.turn % len(_FORMS)]],
     "structure": lambda _: "table",
     "solutions": _solutions,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-from flows.cli.ask import sample_folder
+from flows.cli.demo import sample_folder
 from tests.service.serving import served
 
 FOLDER = Path(__file__).parent

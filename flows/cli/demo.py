@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import httpx
+from pydantic import SecretStr
 
 import flows
 from flows.cli.ask import show_answer
@@ -107,7 +108,9 @@ def _asked_of_a_model(settings: Settings, questions: dict[str, str], screen: Scr
 def model_at_hand(settings: Settings) -> tuple[RoleSettings, str] | None:
     """The model that is set for answers, or the first one of a server on this machine, with its name for people."""
     if (choice := settings.model_choices()["answer"]) is not None:
-        own = RoleSettings(model=choice.name, base_url=choice.base_url, api_key=choice.api_key or None)
+        own = RoleSettings(
+            model=choice.name, base_url=choice.base_url, api_key=SecretStr(choice.api_key) if choice.api_key else None
+        )
         return own, choice.name
     for server, address in LOCAL_SERVERS.items():
         try:
@@ -116,7 +119,9 @@ def model_at_hand(settings: Settings) -> tuple[RoleSettings, str] | None:
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             continue  # nothing listens there, or another program
         if name := next((name for name in names if "embed" not in name.lower()), ""):
-            return RoleSettings(model=f"openai/{name}", base_url=address, api_key="none"), f"{name} ({server})"
+            return RoleSettings(
+                model=f"openai/{name}", base_url=address, api_key=SecretStr("none")
+            ), f"{name} ({server})"
     return None
 
 

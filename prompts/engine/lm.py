@@ -281,7 +281,7 @@ class LmTransport:
     def reply(self, response: lm15.Response, call: Call) -> Reply:
         """What a client of DSPy's gave, as the reply to the call. Raises Failure."""
         parts = response.message.parts
-        raw = mask_keys("".join(part.text for part in parts if isinstance(part, lm15.TextPart)))
+        raw = mask_keys("".join(map(_text_of, parts)))
         thought = sum(len(part.text) for part in parts if isinstance(part, lm15.ThinkingPart))
         finish = _FINISHES.get(str(response.finish_reason), "stop")
         if not raw and any(isinstance(part, lm15.RefusalPart) for part in parts):
@@ -403,6 +403,13 @@ class FileEngine(ChatEngine):
         keep_secret((served.key,))
         self._endpoint = replace(self._endpoint, url=served.url, key=served.key)
         return await super()._client()
+
+
+def _text_of(part: object) -> str:
+    """What a part of a reply says. An object that makes a choice comes as data, read already."""
+    if isinstance(part, lm15.DataPart):
+        return json.dumps(part.value, ensure_ascii=False)
+    return part.text if isinstance(part, lm15.TextPart) else ""
 
 
 def _nobody(_: str) -> None:

@@ -98,8 +98,8 @@ async def test_a_part_without_an_answer_is_quoted(session: Session, model_server
     assert answer.trace.answered_by == "model"
     assert [row.question for row in answer.trace.subquestions] == list(PARTS)
     assert all(row.evidence for row in answer.trace.subquestions)
-    (row,) = answer.trace.degraded
-    assert (row.step, row.times) == ("answer", 2)
+    assert {row.step for row in answer.trace.degraded} == {"answer"}
+    assert sum(row.times for row in answer.trace.degraded) == len(PARTS)
 
 
 def test_the_command_tells_what_was_done_instead(copied: Command, model_server: Server) -> None:
