@@ -15,7 +15,8 @@ from benchmarks.model_steps import ReplyRecorder
 from benchmarks.runner import Cell, Run, cell_text, share
 from benchmarks.sets import read_rows
 from prompts.engine.models import Models
-from prompts.extract import Extract, Extracted, extract_offline
+from prompts.extract import Extract, Extracted, extract_offline, extractor
+from prompts.tailoring import UNTAILORED
 from tasks.evaluate.measures import holds, normalised
 
 CAROL = "llm_outputs/christmas_carol_gpt4o_extraction.jsonl.gz"
@@ -58,7 +59,7 @@ def measure_graph(run: Run, models: Models, model: str) -> None:
     run.need(*FILES)
     half = max((run.limit or PASSAGES) // 2, 1)
     kept = KeptRows(run.workspace("graph") / "rows.jsonl", GraphRow)
-    step = Extract(models)
+    step = extractor(models, 0, UNTAILORED, claims=False)
     table: dict[str, dict[str, Cell]] = {}
     for source, passages in (("GPT-4o, a novel", novel(run, half)), ("GPT-3.5, Wikipedia", wikipedia(run, half))):
         rows = []

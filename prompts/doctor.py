@@ -8,10 +8,12 @@ from prompts.engine.errors import EngineError
 from prompts.engine.lm import LmTransport
 from prompts.engine.models import OFFLINE, ROLES, Models, Role
 from prompts.engine.spending import Meter, Spent
-from prompts.extract import Extract
+from prompts.extract import extractor
+from prompts.tailoring import UNTAILORED
 
 SLOW = 20.0  # seconds for an answer of a few tokens
 QUESTION, TEXT = "In which year was Ada Korb born?", "Ada Korb was born in Velin in 1912."
+NAMED = ("Ada Korb", "Velin", "1912")  # all that an extraction of the text may name
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
     if models.encoder(role) is not None:  # it writes nothing that could be examined
         return ExaminedModel(role, models.name(role), structured="labels")
     # Extraction has a form of its own.
-    step = Extract(models) if role == "extract" else AnswerStep(models)
+    step = extractor(models, 0, UNTAILORED, claims=False) if role == "extract" else AnswerStep(models)
     step.__dict__["role"] = role  # this one instance stands for the role
     problem, address, structured, advice = "", "", "", list[str]()
     try:
@@ -55,7 +57,8 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
         address = client.transport.address
         if role == "extract":
             extracted = (await step.acall(title="", passage=TEXT)).found
-            answer_text, right = str(extracted), any("Korb" in entity.name for entity in extracted.entities)
+            names = [entity.name for entity in extracted.entities]
+            answer_text, right = str(extracted), {"Ada Korb", "Velin"} <= set(names) <= set(NAMED)
         else:
             evidence = evidence_text([NumberedText(1, "Velin", TEXT)])
             asked = await step.acall(question=QUESTION, response="", notes="", evidence=evidence)

@@ -73,6 +73,9 @@ LIMITS: dict[Effort, TokenLimits] = {
     "medium": TokenLimits(6_000, 12_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000, 1_200),
     "high": TokenLimits(16_000, 48_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000, 4_000),
 }
+# The evidence of an answer by a small model: five passages of a hundred words, ten, twenty. More of it cost time and
+# lost answers (docs/experiments.md).
+SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 1_400, "high": 2_800}
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
 # The steps whose model is not asked, by profile and effort; what the user asks for by name is done all the same.
@@ -115,7 +118,8 @@ class Policy:
     ) -> "Policy":  # fmt: skip
         """The policy of an effort for models with this context window; limits that are `given` hold as they are."""
         limits = {name: limit for name, limit in (given or {}).items() if limit is not None}
-        return cls(effort, replace(LIMITS[effort].within(window), **limits), profile)
+        usual = LIMITS[effort] if profile == "large" else replace(LIMITS[effort], answer=SMALL_ANSWER[effort])
+        return cls(effort, replace(usual.within(window), **limits), profile)
 
     def spared(self, step: str) -> str:
         """Why the step's model is not asked; empty where it may be."""

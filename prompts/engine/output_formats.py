@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import dspy
 
 # What a schema for constrained decoding may hold everywhere; the bounds are checked after reading.
-_KEYWORDS = {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
+_KEYWORDS = frozenset({"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"})
+_BOUNDS = frozenset({"maxItems", "maxLength"})
 END = "END"
 # What models put between the fields of a record in place of a tab, the likeliest first.
 _PIPE = regex(r"\|")
@@ -178,9 +179,19 @@ class JsonFormat:
 
 
 class ItemsFormat(JsonFormat):
-    """JSON whose lists hold items that stand for themselves: of an answer that is cut the whole ones are kept."""
+    """JSON whose lists hold items that stand for themselves: of an answer that is cut the whole ones are kept.
+
+    With `bounded` the schema says how many items and letters there may be at the most, which servers of one's own
+    keep to and hosted ones may refuse.
+    """
 
     by_item = True
+
+    def __init__(self, bounded: bool = False) -> None:
+        self.bounded = bounded
+
+    def schema(self, signature: "type[dspy.Signature]") -> Schema | None:
+        return _bounded_schema(signature) if self.bounded else super().schema(signature)
 
 
 @memo
@@ -216,18 +227,25 @@ def _strict_schema(signature: "type[dspy.Signature]") -> Schema:
     return schema if schema.get("$defs") else {key: value for key, value in schema.items() if key != "$defs"}
 
 
-def _strict(schema: object) -> object:
+@memo
+def _bounded_schema(signature: "type[dspy.Signature]") -> Schema:
+    schema = _strict(_full_schema(signature), _KEYWORDS | _BOUNDS)
+    assert isinstance(schema, dict)  # noqa: S101 - an object goes in
+    return schema
+
+
+def _strict(schema: object, keywords: frozenset[str] = _KEYWORDS) -> object:
     """With all properties required and no others allowed, which is what servers that constrain decoding ask for."""
     if not isinstance(schema, dict):
         return schema
-    result = {key: value for key, value in schema.items() if key in _KEYWORDS}
+    result = {key: value for key, value in schema.items() if key in keywords}
     for group in ("properties", "$defs"):
         if group in result:
-            result[group] = {name: _strict(part) for name, part in result[group].items()}
+            result[group] = {name: _strict(part, keywords) for name, part in result[group].items()}
     if "items" in result:
-        result["items"] = _strict(result["items"])
+        result["items"] = _strict(result["items"], keywords)
     if "anyOf" in result:
-        result["anyOf"] = [_strict(part) for part in result["anyOf"]]
+        result["anyOf"] = [_strict(part, keywords) for part in result["anyOf"]]
     if "properties" in result:
         result |= {"required": list(result["properties"]), "additionalProperties": False}
     return result
@@ -252,8 +270,12 @@ def _sketch(part: Schema, root: Schema, depth: int) -> str:
 
 
 def _sketch_object(part: Schema, root: Schema, depth: int) -> str:
+    """On one line within another object where nothing is remarked on: models then write it so, in fewer tokens."""
     lines, inner = [], " " * (depth + 1)
     properties: dict[str, Schema] = part["properties"]  # type: ignore[assignment]
+    if depth and not any("description" in value for value in properties.values()):
+        shown = (f'"{name}": {_sketch(value, root, depth + 1)}' for name, value in properties.items())
+        return "{" + ", ".join(shown) + "}"
     for place, (name, value) in enumerate(properties.items(), 1):
         comma = "," if place < len(properties) else ""
         remark = f"  // {value['description']}" if "description" in value else ""
