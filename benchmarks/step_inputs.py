@@ -43,7 +43,6 @@ PUBLISHED: Mapping[Tongue, str] = {"en": "hotpot_train100", "zh": "cmrc2018_zh"}
 PASSAGES, PASSAGE_TOKENS = 5, 200
 MOST_ENTITIES = 4  # among which an input's entity is chosen, those with most relations first
 TABLES = ("bridges.csv", "ferry-traffic-2023.csv")
-NOTHING = "(none)"
 FOLLOW_UP = {"en": "And what else do the documents say about it?", "zh": "关于它，文中还说了什么？"}
 _FORMS: Sequence[StructureName] = ("table", "graph", "algorithm", "catalogue", "chunk")
 _WORDS: Mapping[Tongue, Mapping[str, str]] = {
@@ -499,8 +498,8 @@ def _solutions(material: Material) -> list[str]:
 
 FIELDS: Mapping[str, Maker] = {
     "question": lambda one: one.asked,
-    "response": lambda _: NOTHING,
-    "notes": lambda _: NOTHING,
+    "response": lambda _: "",
+    "notes": lambda _: "",
     "history": lambda one: list(one.history),
     "evidence": _evidence,
     "passages": _titled,
@@ -542,7 +541,6 @@ FIELDS: Mapping[str, Maker] = {
     "language": lambda one: one.word("language"),
     "examples": lambda one: [f"{one.asked} ({'; '.join(one.titles)})"],
     "form": lambda one: FORMS[_FORMS[one.turn % len(_FORMS)]],
-    "structure": lambda _: "table",
     "solutions": _solutions,
 }  # fmt: skip
 # What a field holds in one step alone.
@@ -550,7 +548,7 @@ OWN_FIELDS: Mapping[tuple[str, str], Maker] = {
     ("filter", "passages"): _evidence,
     ("ask_part", "passages"): _with_sentences,
     ("glean", "known"): _known,
-    ("reduce", "notes"): _points,
+    ("reduce", "points"): _points,
     ("report", "statements"): lambda one: _numbered(one.statements),
     ("plan", "relations"): lambda one: list(one.predicates),
     ("describe", "samples"): _titled,
@@ -569,9 +567,7 @@ def inputs_of(step: Step, material: Material) -> dict[str, object]:
                 f"The step {step.step!r} has a field {name!r} that no inputs are made for: add it to FIELDS in "
                 "benchmarks/step_inputs.py."
             )
-        structure = getattr(step, "structure", None)
-        value = structure if name == "structure" and structure else maker(material)
-        inputs[name] = _of_type(value, info.annotation)
+        inputs[name] = _of_type(maker(material), info.annotation)
     return inputs
 
 

@@ -121,12 +121,12 @@ SAID = Extracted.model_validate(
     {
         "entities": [
             {"name": "Harrow Mill", "kind": "organisation", "description": "A mill with two halls."},
-            {"name": "Edda Quist", "kind": "person", "description": "She left Harrow Mill before 1911."},
+            {"name": "Rut Hald", "kind": "person", "description": "She left Harrow Mill before 1911."},
             {"name": "Jonas Brandt", "kind": "person", "description": "Doubted the second hall."},
             {"name": "profitability", "kind": "concept", "description": "Reached by the second hall in 1911."},
         ],
         "relations": [
-            {"source": "Edda Quist", "target": "Harrow Mill", "predicate": "left", "strength": 7, "keys": ["careers"]},
+            {"source": "Rut Hald", "target": "Harrow Mill", "predicate": "left", "strength": 7, "keys": ["careers"]},
             {"source": "Jonas Brandt", "target": "Harrow Mill", "predicate": "set up", "description": "He set it up."},
             {"source": "Harrow Mill", "target": "profitability", "predicate": "reached in 1911", "strength": 5},
         ],
@@ -150,21 +150,20 @@ async def test_an_extraction_in_other_words_is_kept_whole() -> None:
     assert all(OF_A_MILL[one.start : one.end] for one in bound.relations), "each points to a sentence"
 
 
-LONGEST_EXTRACTION = 540
+LONGEST_EXTRACTION = 420
 
 
 def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
-    system, asked = Extract(Models.offline()).module.prompt
-    instruction, *examples = system.content.split("\n\nExample, ")
-    assert count_tokens([instruction])[0] <= LONGEST_EXTRACTION
-    assert len(examples) == 2
-    assert sum(count_tokens(examples)) <= LONGEST_EXTRACTION
+    system, *examples, asked = Extract(Models.offline()).module.prompt
+    assert count_tokens([system.content])[0] <= LONGEST_EXTRACTION
+    assert len(examples) == 4, "two, of two turns each"
+    assert sum(count_tokens([turn.content for turn in examples])) <= LONGEST_EXTRACTION
     assert "[[ ## passage ## ]]" in asked.content
     assert "kinds" not in asked.content, "what is the same in all calls stands in the system message"
 
 
 def test_our_examples_go_where_they_would_contradict_the_settings() -> None:
-    assert "Edda Quist founded" in Extract(Models.offline()).module.prompt[0].content
+    assert "Edda Quist founded" in Extract(Models.offline()).module.prompt[2].content
     for text in ('[tailoring]\nlanguage = "German"', '[tailoring]\nentity_types = ["pier"]'):
         for step in (Extract, Glean):
             assert "Edda Quist founded" not in str(step(Models.offline(), tailoring=from_toml(text)).module.prompt)
