@@ -20,6 +20,7 @@ PARTS = ("steps", "answers", "unanswerable", "graph")
     option("--quick", action="store_true", help="the steps alone, 5 inputs each"),
     option("--ways", type=names_of(WAYS), default=list(WAYS), metavar="A,B", help=", ".join(WAYS)),
     option("--seed", type=int, default=7, help="which questions are taken, and in which order (7)"),
+    option("--profile", choices=("auto", "small", "large"), default="auto", help="what the model can do (auto)"),
     option("--timeout", type=whole_number, default=1_800, help="seconds that an answer may take (1,800)"),
     option(
         "--sets", dest="question_sets", type=names_of(ASKED), default=list(ASKED[:1]), metavar="A,B",
@@ -55,6 +56,6 @@ def models_of(run: Run) -> Models:
     options = run.options
     settings = settings_in(
         run.workspace("steps"), lm=f"openai/{options.model}", lm_base_url=options.base_url, lm_api_key="none",
-        timeout=options.timeout, concurrency=1,
+        timeout=options.timeout, concurrency=1, profile=options.profile,
     )  # fmt: skip
     return open_runtime(settings).models.without_cache()

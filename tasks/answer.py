@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerDraft, AnswerRequest, AnswerStep, Direct, NumberedText, QuotedSpan
 from prompts.text.regex import regex
-from prompts.text.words import content_terms, is_han
+from prompts.text.words import content_terms, fold, is_han
 from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
 from tasks.citations import Source, best_quote, citation_of
@@ -149,10 +149,9 @@ async def answer(
         grounding = ground_of(question, bound, context, options.scorer)
     else:
         grounding = await asyncio.to_thread(ground_of, question, bound, context, options.scorer)
-    citations = bound.citations
+    citations, fallback = bound.citations, fallback_of(grounding)
     if not citations:
         citations, grounding = cited_by_program(bound.text, grounding, context.sources, options)
-    fallback = fallback_of(grounding)
     answered = Answered(
         text=bound.text,
         values=draft.values,
@@ -286,17 +285,20 @@ def ground_of(question: str, bound: BoundAnswer, context: AnswerContext, scorer:
 def cited_by_program(
     text: str, grounding: Sequence[Grounding], sources: Sequence[Source], options: AnswerOptions
 ) -> tuple[tuple[Citation, ...], tuple[Grounding, ...]]:
-    """Citations for the supported sentences of a text without markers, and its flags with their markers.
+    """Citations for what a text without markers says, and its flags with their markers.
 
-    Each is the sentence that shares most with what is said, of a source that can state it where one can.
+    A sentence that is supported is cited, and one that cannot be told to be where a source has it word for word, as it
+    has a bare name. The quote is the sentence that shares most with what is said, of a source that can state it where
+    one can.
     """
     citations: list[Citation] = []
     rows: list[Grounding] = []
     for row in grounding:
-        if row.supported:
-            said = text[row.start : row.end]
+        said = text[row.start : row.end]
+        if row.supported or (row.supported is None and any(_has_word_for_word(one, said) for one in sources)):
             wanted = frozenset(content_terms(said))
-            able = [one for one in sources if can_state(said, [f"{one.title}\n{one.text}"])] or sources
+            having = [one for one in sources if _has_word_for_word(one, said)] or sources
+            able = [one for one in having if can_state(said, [f"{one.title}\n{one.text}"])] or having
             source = max(able, key=lambda one: len(wanted & frozenset(content_terms(one.text))))
             start, end = best_quote(said, source.text)
             stored = options.documents([source.document])[source.document]
@@ -306,6 +308,11 @@ def cited_by_program(
             row = row.model_copy(update={"markers": (marker,)})  # noqa: PLW2901 -- the same row, cited
         rows.append(row)
     return tuple(citations), tuple(rows)
+
+
+def _has_word_for_word(source: Source, said: str) -> bool:
+    bare = fold(said).strip(" .。!！")
+    return bool(bare) and bare in fold(source.text)
 
 
 def withheld(question: str, answered: Answered) -> Answered:

@@ -32,7 +32,7 @@ EXCERPTS = {
     "partial": "excerpts, not an answer: no model has read them",
     "abstained": "nothing was found that speaks of this",
 }
-UNCOMPARED = "cites the sources above; whether they support it cannot be told by words (another language?)"
+UNCOMPARED = "cites the sources above; whether they support it cannot be told by words"
 BOUND_BY_PROGRAM = "the model named no source: these are the sentences that say the same"
 MOST_FLAGGED = 3
 HISTORY_FORM = (

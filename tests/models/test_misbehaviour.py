@@ -239,7 +239,7 @@ async def test_an_example_that_is_answered_in_place_of_what_was_cut_is_no_part_o
 
 async def test_a_question_that_the_server_cut_without_a_word_says_so(place: Place, source: Path) -> None:
     await place.index(source)
-    place.server.misbehave({"kind": "overflow_silent", "over": 400, "step": "answer"})
+    place.server.misbehave({"kind": "overflow_silent", "over": 600, "step": "answer"})
     with pytest.raises(ContextOverflow, match=r"cuts long requests.*OLLAMA_CONTEXT_LENGTH"):
         await place.ask("Who built Orla Bridge, Holm Light and Velin Town?")
 
