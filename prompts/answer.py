@@ -22,7 +22,7 @@ from prompts.tailoring import Tailoring
 from prompts.text.regex import regex
 
 # At the beginning of a line in a passage it would look like the number of another piece of evidence.
-_YES_NO = frozenset({"yes", "no", "是", "否", "不是"})
+_BARE = 8  # words of an answer without a sentence around it
 _MARKER = regex(r"\[\d+\]")
 _LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
 
@@ -46,13 +46,12 @@ class AnswerWritten(BaseModel):
 
     @property
     def bare_values(self) -> tuple[str, ...]:
-        """The values that are the answer without a sentence around it: they stand in it, or say yes or no.
-
-        Small models put other names there, or the numbers of markers.
-        """
-        said = _folded(_MARKER.sub("", self.answer))
-        values = dict.fromkeys(" ".join(value.split()) for value in self.values)
-        return tuple(value for value in values if value and (_folded(value) in said or _folded(value) in _YES_NO))
+        """The values, each once. Where the answer has no sentence around it, those that stand in it: a small model puts
+        other names beside a bare answer, or the numbers of markers."""
+        said = _MARKER.sub("", self.answer).strip()
+        is_bare = len(said.split()) <= _BARE and not said.endswith((".", "!", "?", "。", "！", "？"))
+        values = filter(None, dict.fromkeys(" ".join(value.split()) for value in self.values))
+        return tuple(value for value in values if not is_bare or _folded(value) in _folded(said))
 
 
 class AnswerQuestion(Signature):

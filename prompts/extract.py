@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from prompts.engine.calls import Doubtful
 from prompts.engine.helper import helped
 from prompts.engine.models import Models
-from prompts.engine.output_formats import ItemsFormat, RecordsFormat
+from prompts.engine.output_formats import ItemsFormat, JsonFormat, RecordsFormat
 from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
 from prompts.offline.extract import (
@@ -239,7 +239,7 @@ class _ReadingStep(TailoredStep):
     """A step that reads a passage for things of the configured kinds."""
 
     role = "extract"
-    output_format = RecordsFormat(E="entities", R="relations")
+    output_format: ClassVar[JsonFormat] = RecordsFormat(E="entities", R="relations")
     writes_in = "passage"
     examples = EXAMPLES
 

@@ -28,6 +28,8 @@ from storage.answer_records import Fallback, Grounding
 from tasks.statements import can_state
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
+_FEW = 5  # words that are no sentence where no mark ends them
+_CHOICE = regex(r"\b(?:or|oder|ou|или)\b|还是", re.I)
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
 _UNCITED = 0.1  # people who judge an answer call a sentence unsupported that cites nothing, whatever it says
 _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
@@ -245,6 +247,11 @@ class _Answer(NamedTuple):
         said = (_read(text[start:end]) for text in evidence for start, end in sentences(text))
         return any(_coverage(claim, one)[0] >= _NEARLY_ALL and self._holds_question(one) for one in said)
 
+    def only_chooses(self, claim: str) -> bool:
+        """Whether a sentence says nothing but words of a question that lets one choose: which one is right is not told
+        by words."""
+        return bool(_CHOICE.search(self.question)) and _coverage(claim, _read(self.question))[0] >= _NEARLY_ALL
+
     def _holds_question(self, said: _Reading) -> bool:
         """Whether each word and figure of the question stands in a sentence, its verb as well."""
         words = (terms for terms, _ in _words(self.question))
@@ -264,7 +271,9 @@ class _Answer(NamedTuple):
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
             asked = bool(cited) and not is_negated(claim) and _coverage(self.question, evidence)[0] >= _SUPPORTED
             return (True if asked and can_state(self.question, cited) else None), score
-        if is_name_alone(claim):
+        if self.only_chooses(claim):
+            return None, score
+        if is_name_alone(claim) or is_fragment(claim):
             return (True if self.answers_question(claim, cited or self.offered) else None), score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
             return (True if can_state(claim, cited) else None), score
@@ -272,6 +281,11 @@ class _Answer(NamedTuple):
         if any(can_state(claim, [text]) for text in near):
             return True, score
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
+
+
+def is_fragment(claim: str) -> bool:
+    """Whether a claim is a few words without the end of a sentence ("Australian soap opera"), and states nothing."""
+    return not is_han(claim) and not claim.rstrip().endswith((".", "!", "?", ":")) and len(WORD.findall(claim)) <= _FEW
 
 
 def is_name_alone(claim: str) -> bool:

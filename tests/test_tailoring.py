@@ -175,7 +175,7 @@ def test_each_value_comes_from_the_highest_place_that_sets_it(tmp_path: Path) ->
     environ["TRELLIS_TAILORING_ENTITY_TYPES"] = "bridge; person: who lives"
     found = load_settings({"tailoring": Tailoring(persona="Given.")}, environ).tailoring
     assert (found.persona, found.language, found.examples) == ("Given.", "Greek", FULL.examples)
-    assert found.kinds == ("bridge", "person: who lives")
+    assert found.kinds == ("bridge", "person (who lives)")
     assert load_settings({"tailoring": {"examples": []}}, environ).tailoring.examples == ()
     with pytest.raises(SettingsError, match="TRELLIS_TAILORING_PERSONA"):
         load_settings({}, {"TRELLIS_TAILORING_PERSON": "x"})
@@ -211,7 +211,7 @@ async def test_a_run_sends_what_is_set_and_extracts_again_when_it_changes(tmp_pa
     for step, text in said.items():
         assert "You are a bridge inspector." in text, step
         assert "in German" in text, step
-        assert ("bridge: what carries" in text) == (step in {"extract", "glean"})
+        assert ("bridge (what carries" in text) == (step in {"extract", "glean"})
         assert ("Ivo Brandt" in text) == (step in {"extract", "glean"})
     with open_runtime(load_settings({"workspace": tmp_path / "ws"}, {})).workspace.read() as generation:
         kinds = {mention.kind for one in generation.extractions.extractions() for mention in one.mentions}
@@ -351,7 +351,7 @@ async def test_what_is_found_is_kept_and_the_next_run_uses_it(place: Place, docs
     kept = load_settings({"workspace": place.workspace}, {}).tailoring
     assert kept == report.tailoring
     assert kept.persona == "You are a reader of Orla Bridge."
-    assert (kept.kinds, kept.language) == (("actor: who acts", "scene: where it happens"), "English")
+    assert (kept.kinds, kept.language) == (("actor (who acts)", "scene (where it happens)"), "English")
     assert [one.name for one in kept.examples[0].entities] == ["Orla Bridge", "Tomas Reyd"]
     place.server.reset()
     await place.index(docs)

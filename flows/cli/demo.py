@@ -114,8 +114,8 @@ def model_at_hand(settings: Settings) -> tuple[RoleSettings, str] | None:
         return own, choice.name
     for server, address in LOCAL_SERVERS.items():
         try:
-            listed = httpx.get(f"{address}/models", timeout=LOOK, trust_env=False).json()["data"]
-            names = [str(model["id"]) for model in listed]
+            listed = httpx.get(f"{address}/models", timeout=LOOK, trust_env=False)
+            names = [str(model["id"]) for model in listed.json()["data"]]
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             continue  # nothing listens there, or another program
         if name := next((name for name in names if "embed" not in name.lower()), ""):

@@ -180,7 +180,7 @@ def test_what_a_budget_needs_is_told_before_the_first_call(
     model_server: Server, fresh: Command, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = fresh("index", str(docs), "--budget-tokens", "900")
-    assert (small.code, "the next call may take 2," in small.err) == (3, True)
+    assert (small.code, "the next call may take 1," in small.err) == (3, True)
     unpriced = fresh("index", str(docs), "--budget-usd", "5", "--json")
     assert (unpriced.code, "openai/scripted" in unpriced.json["error"]["message"]) == (2, True)
     assert "--budget-tokens" in unpriced.json["error"]["remedy"]

@@ -73,7 +73,7 @@ def test_a_users_file_replaces_the_instruction_and_not_the_form(
     monkeypatch.setenv("TRELLIS_EFFORT", "high")
     replaced(tmp_path / "mine", monkeypatch, "report", "Write about bridges.\n\n- Only about bridges.")
     shown = fresh("prompt", "report").out
-    assert shown.startswith("--- system\nStep: report\nWrite about bridges.\n\n- Only about bridges.\n\nYou are given:")
+    assert shown.startswith("--- system\nStep: report\nWrite about bridges.\n\n- Only about bridges.\n\nAnswer with")
     assert '"rating_reason": string' in shown
     index(fresh, docs)
     asked = [json.dumps(one) for one in model_server.requests()]

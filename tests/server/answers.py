@@ -13,7 +13,7 @@ Answered = dict[str, Any]  # the parts of an answer, with the names that the out
 
 # Fields that a request may have nothing in.
 MAY_BE_EMPTY = frozenset(
-    ["question", "title", "known", "history", "names", "unknown", "around", "relations", "points", "documents"]
+    "question passages title known history names unknown around relations points documents".split()
 )
 LEAST_SHARED = 2
 MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = 40, 60, 5, 5, 5, 2
