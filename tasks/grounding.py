@@ -271,7 +271,7 @@ class _Answer(NamedTuple):
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
             asked = bool(cited) and not is_negated(claim) and _coverage(self.question, evidence)[0] >= _SUPPORTED
             return (True if asked and can_state(self.question, cited) else None), score
-        if (chooses := self.only_chooses(claim)) or is_name_alone(claim) or is_fragment(claim):
+        if (chooses := self.only_chooses(claim)) or is_name_alone(claim) or (not cited and is_fragment(claim)):
             answers = not chooses and self.answers_question(claim, cited or self.offered)
             return (True if answers else None), score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):

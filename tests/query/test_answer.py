@@ -79,7 +79,7 @@ async def test_what_a_model_writes_is_told_word_for_word(text: str) -> None:
     [
         ("Orla Bridge was designed by Tomas Reyd.", ["Orla Bridge was designed by Tomas Reyd."], "none"),
         ("Orla Bridge was designed by Tomas Reyd [1].", ["Orla Bridge was designed by Tomas Reyd."], "none"),
-        ("Ana Korb.", ["He studied under Ana Korb."], "ungrounded"),
+        ("Ana Korb.", [REYD], "ungrounded"),
         ("Orla Bridge was painted by Zorblax Quemby.", [], "ungrounded"),
     ],
 )
