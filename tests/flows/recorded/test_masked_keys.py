@@ -202,9 +202,8 @@ async def test_a_key_that_only_another_role_uses_is_masked_too(
 
 
 def written(says: str) -> str:
-    """A right answer that a step can be compiled by, with this in its reasoning."""
-    answer = {"reasoning": says, "answer": "In Velin [1].", "values": ["Velin"], "answerable": True}
-    return json.dumps({"written": answer})
+    """A right answer that a step can be compiled by, with this in its words."""
+    return json.dumps({"answer": f"In Velin [1]. {says}.", "values": ["Velin"]})
 
 
 @pytest.mark.usefixtures("api")
