@@ -39,9 +39,19 @@ class AnswerWritten(BaseModel):
     answerable: SkipJsonSchema[bool] = True
 
     @property
+    def text(self) -> str:
+        """The answer; where it has no marker and a value is nothing but markers, as a small model writes them, these
+        stand behind it."""
+        text = self.answer.strip()
+        if not text or _MARKER.search(text):
+            return text
+        markers = "".join(value.strip() for value in self.values if _is_marker(value))
+        return f"{text} {markers}".strip()
+
+    @property
     def answers(self) -> bool:
         """Whether it is an answer."""
-        text = self.answer.strip()
+        text = self.text
         return bool(text) and (self.answerable or bool(self.bare_values) or bool(_MARKER.search(text)))
 
     @property
@@ -50,7 +60,7 @@ class AnswerWritten(BaseModel):
         other names beside a bare answer, or the numbers of markers."""
         said = _MARKER.sub("", self.answer).strip()
         is_bare = len(said.split()) <= _BARE and not said.endswith((".", "!", "?", "。", "！", "？"))
-        values = filter(None, dict.fromkeys(" ".join(value.split()) for value in self.values))
+        values = dict.fromkeys(" ".join(value.split()) for value in self.values if not _is_marker(value))
         return tuple(value for value in values if not is_bare or _folded(value) in _folded(said))
 
 
@@ -100,6 +110,11 @@ class AnswerFromPoints(Signature):
     response: str = InputField()
     question: str = InputField()
     written: AnswerWritten = OutputField()
+
+
+def _is_marker(value: str) -> bool:
+    """Whether a value is empty or nothing but markers."""
+    return not _MARKER.sub("", value).strip(" ,;")
 
 
 def _folded(text: str) -> str:
@@ -193,7 +208,7 @@ class AnswerStep(TailoredStep):
                 **{self.notes_field: notes},
             )
         ).written
-        return AnswerDraft(written.answer.strip(), written.bare_values, written.answers)
+        return AnswerDraft(written.text, written.bare_values, written.answers)
 
 
 class ReduceStep(AnswerStep):

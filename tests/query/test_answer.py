@@ -133,6 +133,13 @@ async def test_values_are_the_model_s() -> None:
     assert bare.values == ("Reyd",), "what does not stand in a bare answer is no value of it"
 
 
+async def test_markers_among_the_values_are_those_of_the_answer() -> None:
+    found = await answered("Tomas Reyd", values=["[2]", "Tomas Reyd"])
+    assert (found.text, found.values) == ("Tomas Reyd [1]", ("Tomas Reyd",))
+    assert [citation.bound_by for citation in found.citations] == ["model"]
+    assert (await answered("It was Reyd [1].", values=["[2]"])).text == "It was Reyd [1]."
+
+
 @pytest.mark.parametrize(
     ("written", "told"),
     [
