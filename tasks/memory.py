@@ -165,7 +165,8 @@ async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[
             evidence=tuple(chosen),
             documents=tuple(sorted(by_document)),
             generation=memory.generation,
-            support=answered.fallback,
+            # Nobody has judged excerpts: whatever a model answers from the same passages does as well.
+            support="ungrounded" if answered.answered_by == "excerpts" else answered.fallback,
             surroundings=surroundings,
             ranked=tuple(chosen),
         )
