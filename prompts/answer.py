@@ -16,7 +16,7 @@ from prompts.engine.calls import first_tokens, rough_tokens
 from prompts.engine.models import Models
 from prompts.engine.step import InputField, OutputField, Signature, Step
 from prompts.engine.streaming import Show
-from prompts.offline.answer import OfferedPassage, Similarity, best_excerpts, shown
+from prompts.offline.excerpts import OfferedPassage, Similarity, best_excerpts, shown
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import Tailoring
 from prompts.text.regex import regex
@@ -265,7 +265,7 @@ def notes_text(notes: Sequence[tuple[str, str]], most: int) -> str:
 
 
 def excerpts(request: AnswerRequest) -> AnswerDraft:
-    """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
+    """The best excerpts of the evidence under a label, the best first."""
     offered = [
         OfferedPassage(piece.number, piece.title, piece.heading, piece.text, piece.language)
         for piece in request.evidence

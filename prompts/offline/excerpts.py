@@ -1,10 +1,10 @@
 """The excerpts of passages that speak most of a question: what is shown where no model answers.
 
-A passage is split into units: sentences, list items, table rows, lines of code. A unit's relevance is the mean of two
-scores: BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the collection's idf, as a share of the
-best unit's; and the cosine of its embedding with the question's. Further excerpts are chosen by maximal marginal
-relevance (Carbonell and Goldstein 1998). An excerpt is a span of the text: the unit, and what follows it in its section
-while there is room. Whether it answers the question is for the reader to judge.
+A passage is split into units: sentences, list items, table rows, lines of code. Two scores make up a unit's relevance:
+BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the collection's idf, as a share of the best
+unit's; and, with twice its weight, the cosine of its embedding with the question's. Further excerpts are chosen by
+maximal marginal relevance (Carbonell and Goldstein 1998). An excerpt is a span of the text: the unit, and what follows
+it in its section while there is room. Whether it answers the question is for the reader to judge.
 """
 
 from collections import Counter
@@ -22,10 +22,14 @@ Rarity = Callable[[str], float]
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 
 MOST_EXCERPTS = 4
-FIRST_ROOM, FURTHER_ROOM = 450, 250  # characters of the best excerpt, and of each further one
+# Characters of the best excerpt, and of each further one: in running text, and under a heading, where a section reads
+# as a whole.
+FIRST_ROOM, FURTHER_ROOM = 250, 150
+FIRST_SECTION, FURTHER_SECTION = 450, 250
 K1, B = 1.2, 0.75  # of BM25, as its authors recommend
-COMPARED = 24  # units whose meaning is compared with the question: the best by BM25
-DIVERSITY = 0.3  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
+MEANING = 2.0  # what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
+COMPARED = 36  # units whose meaning is compared with the question: the best by BM25
+DIVERSITY = 0.2  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
 LEAST_COSINE = 0.25  # a unit without a word of the question is shown from this nearness in meaning on
 HEADING_WEIGHT = 0.5  # a term that stands in the heading or title alone, beside one that stands in the unit
 
@@ -69,7 +73,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptAnswer:
-    """Excerpts, the best first, and the label that they stand under; no excerpt where nothing speaks of the question."""
+    """Excerpts, the best first, and the label above them; none where nothing speaks of the question."""
 
     excerpts: tuple[Excerpt, ...]
     label: str
@@ -121,7 +125,7 @@ class _Candidate:
     unit: Quotable
     terms: frozenset[str]
     lexical: float = 0.0
-    cosine: float = 0.0
+    cosine: float | None = None  # None: not compared
 
     @property
     def text(self) -> str:
@@ -135,7 +139,7 @@ class _Candidate:
 
     @property
     def relevance(self) -> float:
-        return (self.lexical + self.cosine) / 2
+        return self.lexical if self.cosine is None else (self.lexical + MEANING * self.cosine) / (1 + MEANING)
 
 
 def best_excerpts(
@@ -149,8 +153,8 @@ def best_excerpts(
         compared, rest = candidates[:COMPARED], candidates[COMPARED:]
         cosines = similarity(question, [candidate.read for candidate in compared])
         compared = [replace(one, cosine=float(cosine)) for one, cosine in zip(compared, cosines, strict=True)]
-        candidates = sorted(compared, key=lambda candidate: -candidate.relevance) + rest
-    speaking = [one for one in candidates if one.lexical > 0 or one.cosine >= LEAST_COSINE]
+        candidates = [*compared, *(replace(candidate, cosine=0.0) for candidate in rest)]
+    speaking = [one for one in candidates if one.lexical > 0 or (one.cosine or 0.0) >= LEAST_COSINE]
     return ExcerptAnswer(tuple(_chosen(speaking)), language.label)
 
 
@@ -161,7 +165,7 @@ def _ranked_by_words(
     weights = {term: rarity(term) for term in language.content_terms(question)}
     units_of = [(passage, place, unit) for passage in passages for place, unit in enumerate(quotables(passage.text))]
     counted = [_terms(passage.text[unit.start : unit.end], language) for passage, _, unit in units_of]
-    mean = sum(terms.total() for terms in counted) / max(len(counted), 1)
+    mean = sum(terms.total() for terms in counted) / max(len(counted), 1) or 1.0
     found = []
     for (passage, place, unit), terms in zip(units_of, counted, strict=True):
         header = passage.text[slice(*unit.header)] if unit.header else ""
@@ -197,7 +201,7 @@ def _chosen(candidates: Sequence[_Candidate]) -> list[Excerpt]:
             rest, key=lambda one: one.relevance - DIVERSITY * max((_alike(one, other) for other in shown), default=0)
         )
         shown.append(best)
-        excerpts.append(_read_on(best, FURTHER_ROOM if excerpts else FIRST_ROOM, excerpts))
+        excerpts.append(_read_on(best, excerpts))
         rest = [one for one in rest if not any(_shows(excerpt, one) for excerpt in excerpts)]
     return excerpts
 
@@ -213,8 +217,10 @@ def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
     return (same and excerpt.start <= candidate.unit.start < excerpt.end) or candidate.text in excerpt.text
 
 
-def _read_on(candidate: _Candidate, room: int, before: Sequence[Excerpt]) -> Excerpt:
+def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
     """A unit with those that follow it under the same heading, up to the next excerpt and while there is room."""
+    rooms = (FIRST_SECTION, FURTHER_SECTION) if candidate.unit.heading else (FIRST_ROOM, FURTHER_ROOM)
+    room = rooms[bool(before)]
     passage, unit = candidate.passage, candidate.unit
     taken = {excerpt.start for excerpt in before if excerpt.passage == passage}
     end = unit.end
