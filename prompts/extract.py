@@ -17,19 +17,8 @@ from prompts.engine.models import Models
 from prompts.engine.output_formats import ItemsFormat, JsonFormat, RecordsFormat
 from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
-from prompts.offline.extract import (
-    ALIAS_PREDICATE,
-    ClaimFound,
-    EntityFound,
-    Extracted,
-    RelationFound,
-    extract_offline,
-    known,
-    merge,
-    names_in,
-    overlooked,
-    topic_of,
-)
+from prompts.extracted import ALIAS_PREDICATE, ClaimFound, EntityFound, Extracted, RelationFound, known, merge
+from prompts.offline.extract import extract_offline, names_in, overlooked, topic_of
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 from prompts.text.words import WORDS_VERSION
