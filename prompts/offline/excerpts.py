@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from prompts.text.languages import Language, language_among, language_of
 from prompts.text.regex import regex
-from prompts.text.segment import Unit, heading_words, units
+from prompts.text.segment import Unit, UnitKind, heading_words, units
 
 # The inverse document frequency of a term in the collection.
 Rarity = Callable[[str], float]
@@ -22,10 +22,12 @@ Rarity = Callable[[str], float]
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 
 MOST_EXCERPTS = 4
-# Characters of the best excerpt, and of each further one: in running text, and under a heading, where a section reads
-# as a whole.
+# Characters of the best excerpt, and of each further one: in running text, and in a text that is laid out in lines,
+# where a section reads as a whole.
 FIRST_ROOM, FURTHER_ROOM = 250, 150
-FIRST_SECTION, FURTHER_SECTION = 450, 250
+FIRST_SECTION, FURTHER_SECTION = 500, 300
+PARAGRAPH = 600  # characters of a line on average, below which a text is laid out
+FULL = 4  # terms from which a sentence counts in full: "Agreed." and "4 Staff" say little alone
 K1, B = 1.2, 0.75  # of BM25, as its authors recommend
 MEANING = 2.0  # what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
 COMPARED = 36  # units whose meaning is compared with the question: the best by BM25
@@ -88,6 +90,7 @@ class Quotable:
 
     start: int
     end: int
+    kind: UnitKind
     heading: str
     header: tuple[int, int] | None = None
 
@@ -108,7 +111,7 @@ def quotables(text: str) -> tuple[Quotable, ...]:
                 header = above.start, above.end
         elif any(map(str.isalnum, line)) and not _FENCE.match(line):
             header = header if unit.kind == "row" else None
-            quotes.append(Quotable(unit.start, unit.end, heading, header))
+            quotes.append(Quotable(unit.start, unit.end, unit.kind, heading, header))
         above = unit
     return tuple(quotes)
 
@@ -139,7 +142,10 @@ class _Candidate:
 
     @property
     def relevance(self) -> float:
-        return self.lexical if self.cosine is None else (self.lexical + MEANING * self.cosine) / (1 + MEANING)
+        share = 1.0 if self.unit.kind in ("row", "code") else min(1.0, len(self.terms) / FULL)
+        if self.cosine is None:
+            return share * self.lexical
+        return share * (self.lexical + MEANING * self.cosine) / (1 + MEANING)
 
 
 def best_excerpts(
@@ -218,12 +224,16 @@ def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
 
 
 def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
-    """A unit with those that follow it under the same heading, up to the next excerpt and while there is room."""
-    rooms = (FIRST_SECTION, FURTHER_SECTION) if candidate.unit.heading else (FIRST_ROOM, FURTHER_ROOM)
+    """A unit with those that follow it under the same heading, up to the next excerpt and while there is room; a row of
+    a table alone."""
+    laid_out = len(candidate.passage.text) < PARAGRAPH * candidate.passage.text.strip().count("\n")
+    rooms = (FIRST_SECTION, FURTHER_SECTION) if laid_out else (FIRST_ROOM, FURTHER_ROOM)
     room = rooms[bool(before)]
     passage, unit = candidate.passage, candidate.unit
     taken = {excerpt.start for excerpt in before if excerpt.passage == passage}
     end = unit.end
+    if unit.kind == "row":
+        return Excerpt(passage, unit.start, end, end, unit.heading or passage.heading, unit.header)
     for following in quotables(passage.text)[candidate.place + 1 :]:
         if following.heading != unit.heading or following.end - unit.start > room or following.start in taken:
             break

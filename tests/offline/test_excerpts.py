@@ -21,7 +21,7 @@ Boats over twelve metres report to the harbour master. The fee is 14 crowns a ni
 
 ## Mooring a boat
 
-To moor a boat, do this:
+To moor a boat at the quay, do this in order:
 
 1. Call the harbour master on channel 9.
 2. Put out two fenders.
@@ -47,7 +47,7 @@ def ask(question: str, *texts: str, title: str = "Guide") -> ExcerptAnswer:
     ("question", "text", "best", "heading"),
     [
         ("What is the fee a night?", HARBOUR, "The fee is 14 crowns a night.", "Harbour rules"),
-        ("How do I moor a boat?", HARBOUR, "To moor a boat, do this:", "Mooring a boat"),
+        ("How do I moor a boat?", HARBOUR, "To moor a boat at the quay, do this in order:", "Mooring a boat"),
         ("Which price has the south pier?", HARBOUR, "| south pier | 20 m | 31 |", "Who may enter"),
         ("港口是谁设计的?", CHINESE, "港口由陈明设计,耗资三百万元。", ""),
     ],
@@ -83,7 +83,7 @@ def test_excerpts_are_numbered_from_the_best() -> None:
 
 
 def test_a_further_excerpt_says_something_new() -> None:
-    texts = ["The lamp burned oil.", "Oil burned in the lamp.", "Ada Korb paid for oil."]
+    texts = ["The old lamp burned oil.", "Oil burned in the old lamp.", "Ada Korb paid for oil."]
     passages = [OfferedPassage(number, "", "", text) for number, text in enumerate(texts, 1)]
     question = "Which oil did the lamp burn, and who paid for oil?"
     answer = best_excerpts(question, passages, lambda _: 2.0, lambda _, read: [0.5] * len(read))
