@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 
 if TYPE_CHECKING:
     from prompts.engine.local_models import CrossEncoder
@@ -74,7 +75,7 @@ class Judgements(BaseModel):
     judgements: list[Judgement] = Field(min_length=1)
 
 
-class FilterKnowledge(Signature):
+class FilterKnowledge(dspy.Signature):
     """Judge for each passage whether the hypothesis is true of it.
 
     entailment: it is, in whatever words, language or units. neutral: the passage shares words or
@@ -85,10 +86,10 @@ class FilterKnowledge(Signature):
     complete one. A later state of affairs is no contradiction.
     """
 
-    passages: str = InputField()
-    hypothesis: str = InputField()
-    question: str = InputField()
-    judged: Judgements = OutputField()
+    passages: str = dspy.InputField()
+    hypothesis: str = dspy.InputField()
+    question: str = dspy.InputField()
+    judged: Judgements = dspy.OutputField()
 
 
 @cache

@@ -5,11 +5,12 @@ A model gets many pairs in one call. A pair on which no model has decided is not
 
 from collections.abc import Sequence
 
+import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import Doubtful, first_tokens
 from prompts.engine.output_formats import ItemsFormat
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
+from prompts.engine.step import Inputs, Outputs, Step, left_out
 
 PAIRS_IN_ONE_CALL = 20
 MOST_SAID, MOST_SHARED = 2, 5
@@ -61,7 +62,7 @@ class PairVerdicts(BaseModel):
     verdicts: list[PairVerdict] = Field(default_factory=list)
 
 
-class ResolveNames(Signature):
+class ResolveNames(dspy.Signature):
     """Decide for each pair of names in a knowledge graph whether both mean one and the same thing.
     In doubt they do not: a false join mixes two things up for every later question.
 
@@ -76,8 +77,8 @@ class ResolveNames(Signature):
     Different kinds decide nothing.
     """
 
-    pairs: list[str] = InputField()
-    decided: PairVerdicts = OutputField()
+    pairs: list[str] = dspy.InputField()
+    decided: PairVerdicts = dspy.OutputField()
 
 
 class Resolve(Step):

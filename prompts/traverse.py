@@ -6,11 +6,12 @@ A plan is validated data, never code. One call gives the type and the plan; whil
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
+from prompts.engine.step import Inputs, Outputs, Step
 
 __all__ = [
     "MAX_HOPS", "MAX_STEPS", "Hop", "Operator", "PlanQuestion", "PlanStep", "PlanTraversal", "PlannedQuestion",
@@ -70,7 +71,7 @@ class PlannedQuestion(BaseModel):
     steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS, description=f"At most {MAX_STEPS}.")
 
 
-class PlanQuestion(Signature):
+class PlanQuestion(dspy.Signature):
     """Plan the walk through a knowledge graph that answers a question. The graph holds directed
     relations, subject -[relation]-> object; a program carries the plan out as it stands, and what
     the last step finds is the answer.
@@ -96,12 +97,12 @@ class PlanQuestion(Signature):
     or min of {1}. Where no relation means what is asked, take connect or neighbours.
     """
 
-    relations: list[str] = InputField()
-    around: list[str] = InputField()
-    names: list[str] = InputField()
-    unknown: list[str] = InputField()
-    question: str = InputField()
-    plan: PlannedQuestion = OutputField()
+    relations: list[str] = dspy.InputField()
+    around: list[str] = dspy.InputField()
+    names: list[str] = dspy.InputField()
+    unknown: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    plan: PlannedQuestion = dspy.OutputField()
 
 
 class PlanTraversal(Step):
