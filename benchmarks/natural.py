@@ -14,7 +14,7 @@ from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings
 from prompts.engine.embedders import cosines
-from prompts.offline.answer import OfferedPassage, best_excerpts, shown
+from prompts.offline.excerpts import OfferedPassage, best_excerpts, shown
 from prompts.text.segment import sentences
 from prompts.text.words import STOPWORDS, content_terms, fold, terms
 from storage.records import Record

@@ -6,50 +6,25 @@ from itertools import combinations
 
 from benchmarks.runner import Cell, Run, measure
 from benchmarks.sets import Row, read_rows
-from prompts.resolve import NameInContext, Pair, decide
 from prompts.text.words import fold
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.resolve.assemble import ResolvedGraph
 from tests.graphs import build_graph
 
-PAIRS = "er/fodors_zagats.jsonl.gz"
 ALIASES = "er/answer_alias_sets.jsonl.gz"
-_DETAILS = ("addr", "city", "phone", "type")
 
 
-@measure(
-    files=[PAIRS, ALIASES],
-)
+@measure(files=[ALIASES])
 def resolution(run: Run) -> None:
     """Which names are joined, and which of them wrongly?
 
-    pairs: records of restaurants from two guides (Fodors-Zagats, its test part), each as a name with what is said of
-    it; the decision that the step `resolve` makes offline. aliases: names of one thing without any text; the share of
-    pairs of a set that end in one entity, and the joins of names of different sets, which are wrong.
+    The names are aliases of one thing without any text: told are the share of pairs of a set that end in one entity,
+    and the joins of names of different sets, which are wrong.
     """
-    run.table("pairs", {"Fodors-Zagats": pairs(list(read_rows(run.file(PAIRS)))[: run.limit])})
     figures, wrong = aliases(list(read_rows(run.file(ALIASES)))[: run.limit])
     run.table("aliases", {"joined": figures})
     run.show(wrong)
-
-
-def pairs(rows: Sequence[Row]) -> dict[str, Cell]:
-    """How many pairs of the test part are decided rightly."""
-    counted: Counter[tuple[bool, bool]] = Counter()
-    for row in rows:
-        if row["split"] == "test":
-            pair = Pair(first=_record(row["left"]), second=_record(row["right"]))
-            counted[bool(row["label"]), decide(pair).same] += 1
-    joined, wrong, missed = counted[True, True], counted[False, True], counted[True, False]
-    f1 = 2 * joined / max(2 * joined + wrong + missed, 1)
-    return {"joined rightly": joined, "wrongly": wrong, "missed": missed, "of": counted.total(), "F1": f1}
-
-
-def _record(fields: Row) -> NameInContext:
-    # The file marks strings by quotes of two sorts, and parts an apostrophe from its word.
-    plain = {name: str(value).strip("`' ").replace(" \\ 's", "'s") for name, value in fields.items()}
-    return NameInContext(name=plain["name"], kind="place", said=(", ".join(plain[name] for name in _DETAILS),))
 
 
 def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:

@@ -22,9 +22,10 @@ from flows.session import Session, open_session
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.calls import first_tokens
 from prompts.engine.step import Step
+from prompts.extracted import Extracted, known
 from prompts.filter import HYPOTHESES
 from prompts.judge import CRITERIA, RUBRICS
-from prompts.offline.extract import Extracted, extract_offline, known
+from prompts.offline.extract import extract_offline
 from prompts.plan_table import TableView, shown_table
 from prompts.structures import StructureName
 from prompts.synthesize import KINDS

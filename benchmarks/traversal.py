@@ -1,13 +1,11 @@
 """How well and how fast questions are answered by walking a graph, and what typing them costs."""
 
 import asyncio
-import hashlib
 import statistics
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.runner import Cell, Run, measure, share
@@ -16,19 +14,13 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from flows.settings import load_settings
-from prompts.offline.traverse import classify_offline
 from storage.answer_records import Answer
-from storage.evaluation_records import EvaluationQuestion
 from tasks.evaluate.measures import set_f1
-from tasks.question_sets.load import load_set
 from tasks.step import watched
 
 T = TypeVar("T")
 
-GRAPH, QUESTIONS, TYPED = (
-    f"kgqa/{name}.jsonl.gz" for name in ("pathquestion_2h_kb", "pathquestion_2h_questions", "polyg_typed_sample")
-)
-PARTS = 3
+GRAPH, QUESTIONS = (f"kgqa/{name}.jsonl.gz" for name in ("pathquestion_2h_kb", "pathquestion_2h_questions"))
 
 
 @dataclass
@@ -45,24 +37,19 @@ class Stopwatch:
             self.spent[step] += time.perf_counter() - self._began.pop(step)  # type: ignore[assignment]
 
 
-@measure(files=[GRAPH, QUESTIONS, TYPED])
+@measure(files=[GRAPH, QUESTIONS])
 def traversal(run: Run) -> None:
     """How well and how fast does walking a graph answer questions, and what does typing them cost?
 
     PathQuestion (a graph of triples; paraphrased questions of two hops with the path that answers them) is answered
-    through the ask path, offline unless a model is configured; PolyG's sample has questions with their type. The
-    relation words were tuned on the questions of one third of the paths (told by a hash); only the others count.
+    through the ask path by the configured model; without one only look-ups are answered.
     """
-    run.table("types of questions, by rules", typed(load_set("polyg", run.file(TYPED)).questions))
     rows = spread(list(read_rows(run.file(QUESTIONS))), run.limit)
     clock = Stopwatch()
     with open_graph(run) as session, watched(clock):
         session.warm()
         pairs = asyncio.run(_answered(rows, session))
-    run.table("values of the answers", {name: _matches(own) for name, own in (
-        ("held out", [pair for pair in pairs if part_of(pair[0]["path"])]),
-        ("tuned on", [pair for pair in pairs if not part_of(pair[0]["path"])]),
-    )})  # fmt: skip
+    run.table("values of the answers", {"all": _matches(pairs)})
     seconds = sorted(spent for _, _, spent in pairs)
     tokens: Counter[str] = Counter()
     for _, answer, _ in pairs:
@@ -86,16 +73,6 @@ def open_graph(run: Run) -> Session:
     write_rows(read_rows(run.file(GRAPH)), folder / "kb.jsonl")
     settings = load_settings({"workspace": folder / "workspace", "embedding": "none"})
     return open_session(index([folder / "kb.jsonl"], settings)[0])
-
-
-def part_of(path: Sequence[str]) -> int:
-    """Which third a path and all its paraphrases belong to; 0 was tuned on."""
-    return int(hashlib.sha1("|".join(path).encode(), usedforsecurity=False).hexdigest(), 16) % PARTS
-
-
-def held_out(data: Path) -> list[Row]:
-    """The questions of the paths on which nothing was tuned."""
-    return [row for row in read_rows(data / QUESTIONS) if part_of(row["path"])]
 
 
 def spread(rows: Sequence[T], limit: int | None) -> list[T]:
@@ -132,18 +109,3 @@ def _matches(pairs: Sequence[tuple[Row, Answer, float]]) -> dict[str, Cell]:
 
 def _cites(answer: Answer, path: Sequence[str]) -> bool:
     return set(facts_of(path)) <= {citation.quote for citation in answer.citations if citation.verified}
-
-
-def typed(questions: Sequence[EvaluationQuestion]) -> dict[str, dict[str, Cell]]:
-    """The accuracy of the rules on questions with a known type: by type, over all, and the mean over the types."""
-    right: dict[str, list[bool]] = defaultdict(list)
-    started = time.perf_counter()
-    for question in questions:
-        right[question.kind].append(classify_offline(question.question, question.names).type == question.kind)
-    ms = 1000 * (time.perf_counter() - started) / len(questions)
-    shares: dict[str, dict[str, Cell]] = {
-        kind: {"questions": len(marks), "right": share(marks)} for kind, marks in sorted(right.items())
-    }
-    every = [mark for marks in right.values() for mark in marks]
-    balanced = statistics.mean(sum(marks) / len(marks) for marks in right.values())
-    return {**shares, "all": {"questions": len(every), "right": share(every), "balanced": balanced, "ms": ms}}

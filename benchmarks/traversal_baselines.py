@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import networkx as nx
 
 from benchmarks.runner import Cell, Run, measure, share
-from benchmarks.traversal import GRAPH, QUESTIONS, held_out, open_graph
+from benchmarks.sets import read_rows
+from benchmarks.traversal import GRAPH, QUESTIONS, open_graph
 from flows.graph import undirected
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session
-from prompts.traverse import Hop
+from prompts.text.words import terms
 from storage.graph_records import Relation
 from storage.records import Record
 from tasks.evaluate.measures import set_f1
-from tasks.traverse.meta_paths import step_score
-from tasks.traverse.relation_cues import cues_in
 
 QUESTIONS_ASKED = 600
 STEPS, FIRST, MOST_HOPS, WORDED = 2, 8, 3, 0.5
@@ -48,19 +47,19 @@ Way = Callable[[Start], Walked]
 def traversal_baselines(run: Run) -> None:
     """How do the ways of walking a graph answer that PolyG is compared with?
 
-    On the held-out questions of PathQuestion (600, evenly taken), all from the same linked names:
+    On questions of PathQuestion (600, evenly taken), all from the same linked names:
 
     - bfs: everything within two steps, both directions; its values are all that it reaches.
     - pagerank: the eight entities that a walk from the name visits most (personalised, damping .85); its value is the
       first.
-    - hop by hop: at each step the one relation that the question words best, until none is worded. A model would be
-      asked once a step and once more to stop: its calls are counted so, though here the rules choose.
-    - plan: mode `traverse`, which plans all hops at once.
+    - hop by hop: at each step the relation that has most of its words in the question, until none has half of them. A
+      model would be asked once a step and once more to stop: its calls are counted so, though here words choose.
+    - plan: mode `traverse`, which plans all hops at once by the configured model; without one it looks up.
 
     Exact match and F1 of the values (an entity counts once: never above 1), whether the answer is among what was read,
     how many relations were read, the calls that choosing by a model takes, and how often the plan wins by F1.
     """
-    held, most = held_out(run.options.data), run.limit or QUESTIONS_ASKED
+    held, most = list(read_rows(run.file(QUESTIONS))), run.limit or QUESTIONS_ASKED
     rows = held[:: max(1, len(held) // most)][:most]
     wanted = [list(map(str, row["answers"])) for row in rows]
     with open_graph(run) as session:
@@ -85,7 +84,7 @@ def traversal_baselines(run: Run) -> None:
             pairs = list(zip(scores["plan"], scores[name], strict=True))
             figures |= {"plan wins": share([a > b for a, b in pairs]), "plan loses": share([a < b for a, b in pairs])}
         table[name] = figures
-    run.table(f"{len(rows)} held-out questions of two hops", table)
+    run.table(f"{len(rows)} questions of two hops", table)
 
 
 def _figures(
@@ -124,30 +123,30 @@ def ways_of(session: Session, graph: nx.Graph) -> dict[str, Way]:
         return Walked(values=named[:1], read=frozenset(named), relations=len(best), calls=0)
 
     def hop_by_hop(start: Start) -> Walked:
-        here, read, walked, relations = list(start.entities), set[str](), set[tuple[str, bool]](), 0
-        left = list(cues_in(start.question))
-        calls = 0
+        here, read, walked, relations, calls = list(start.entities), set[str](), set[tuple[str, bool]](), 0, 0
+        left = set(terms(start.question))
         for _ in range(MOST_HOPS):
             calls += 1
             ways = [way for way in facts.leaving(here) if way not in walked]
             relations += len(ways)
-            scored = [
-                (step_score(Hop(relation=predicate, inverse=inverse), (cue,))[0], predicate, inverse, place)
-                for predicate, inverse in ways
-                for place, cue in enumerate(left)
-            ]
-            score, predicate, inverse, place = max(scored, default=(0.0, "", False, 0))
-            if score < WORDED:
+            share_of = {way: _share(terms(way[0].replace("_", " ")), left) for way in ways}
+            best = max(ways, key=lambda way: (share_of[way], way), default=None)
+            if best is None or share_of[best] < WORDED:
                 break
-            walked.add((predicate, inverse))
-            del left[place]
-            reached = [one for entity in here for one in facts.along(entity, predicate, inverse)]
-            here = list(dict.fromkeys(one.source if inverse else one.target for one in reached))
+            walked.add(best)
+            left -= set(terms(best[0].replace("_", " ")))
+            reached = [one for entity in here for one in facts.along(entity, *best)]
+            here = list(dict.fromkeys(one.source if best[1] else one.target for one in reached))
             read |= {name[one] for one in here}
         values = tuple(name[one] for one in here) if walked else ()
         return Walked(values=values, read=frozenset(read), relations=relations, calls=calls)
 
     return {"bfs": bfs, "pagerank": pagerank, "hop by hop": hop_by_hop}
+
+
+def _share(words: Sequence[str], asked: set[str]) -> float:
+    """The share of words that the question has."""
+    return len(asked.intersection(words)) / max(len(words), 1)
 
 
 async def planned(question: str, session: Session) -> Walked:

@@ -91,7 +91,7 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     """
     question, search, models = resources.question, resources.search, resources.models
     forced = question.options.structure
-    request = filter_request(question.text, passages, question.index.lexicon, resources.writes)
+    request = filter_request(question.text, passages, resources.writes)
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     chunks, planner = search.chunks(kept_passages), PlanTable(models)

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import dspy
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from prompts.engine.calls import first_tokens, rough_tokens
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.engine.streaming import Show
-from prompts.offline.answer import OfferedPassage, Similarity, best_excerpts, shown
+from prompts.offline.excerpts import OfferedPassage, Similarity, best_excerpts, shown
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import Tailoring
 from prompts.text.regex import regex
@@ -64,7 +65,7 @@ class AnswerWritten(BaseModel):
         return tuple(value for value in values if not is_bare or _folded(value) in _folded(said))
 
 
-class AnswerQuestion(Signature):
+class AnswerQuestion(dspy.Signature):
     """Answer the question from the numbered evidence.
 
     Begin with what was asked for. A plain question gets one sentence; a wide one as many
@@ -83,14 +84,14 @@ class AnswerQuestion(Signature):
     or no.
     """
 
-    notes: str = InputField()
-    evidence: str = InputField()
-    response: str = InputField()
-    question: str = InputField()
-    written: AnswerWritten = OutputField()
+    notes: str = dspy.InputField()
+    evidence: str = dspy.InputField()
+    response: str = dspy.InputField()
+    question: str = dspy.InputField()
+    written: AnswerWritten = dspy.OutputField()
 
 
-class AnswerFromPoints(Signature):
+class AnswerFromPoints(dspy.Signature):
     """Answer a question about a whole collection of documents from the points that several readers
     noted.
 
@@ -105,11 +106,11 @@ class AnswerFromPoints(Signature):
     question asks for such.
     """
 
-    points: str = InputField()
-    evidence: str = InputField()
-    response: str = InputField()
-    question: str = InputField()
-    written: AnswerWritten = OutputField()
+    points: str = dspy.InputField()
+    evidence: str = dspy.InputField()
+    response: str = dspy.InputField()
+    question: str = dspy.InputField()
+    written: AnswerWritten = dspy.OutputField()
 
 
 def _is_marker(value: str) -> bool:
@@ -183,7 +184,7 @@ class AnswerStep(TailoredStep):
 
     step = "answer"
     role = "answer"
-    task: ClassVar[type[Signature]] = AnswerQuestion
+    task: ClassVar[type[dspy.Signature]] = AnswerQuestion
     streams = "answer"
     writes_in = "question"
     notes_field: ClassVar[str] = "notes"
@@ -226,7 +227,7 @@ class DirectWritten(BaseModel):
     values: list[str] = Field(default_factory=list)
 
 
-class AnswerDirectly(Signature):
+class AnswerDirectly(dspy.Signature):
     """Answer a question from your own knowledge: there are no documents, and the user is told so.
 
     Begin with what was asked for: a sentence or two for a plain question, paragraphs for a wide
@@ -238,8 +239,8 @@ class AnswerDirectly(Signature):
     or no.
     """
 
-    question: str = InputField()
-    written: DirectWritten = OutputField()
+    question: str = dspy.InputField()
+    written: DirectWritten = dspy.OutputField()
 
 
 class Direct(Step):
@@ -280,7 +281,7 @@ def notes_text(notes: Sequence[tuple[str, str]], most: int) -> str:
 
 
 def excerpts(request: AnswerRequest) -> AnswerDraft:
-    """The best excerpts of the evidence under a label, in reading order; marker 1 stands for the best of them."""
+    """The best excerpts of the evidence under a label, the best first."""
     offered = [
         OfferedPassage(piece.number, piece.title, piece.heading, piece.text, piece.language)
         for piece in request.evidence

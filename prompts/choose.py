@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import first_fitting, rough_tokens
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
 from prompts.text.question import ParsedQuestion
 
@@ -22,7 +23,7 @@ class ScopeRead(BaseModel):
     confidence: float = Field(ge=0, le=1)
 
 
-class ChooseScope(Signature):
+class ChooseScope(dspy.Signature):
     """Say whether a question to a collection of documents is about a part of it or about the
     whole.
 
@@ -33,9 +34,9 @@ class ChooseScope(Signature):
     part. In doubt, say part.
     """
 
-    documents: list[str] = InputField()
-    question: str = InputField()
-    scope: ScopeRead = OutputField()
+    documents: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    scope: ScopeRead = dspy.OutputField()
 
 
 class Choose(Step):

@@ -6,10 +6,11 @@ question that asks several things one after another (`prompts/offline/parts.py`)
 
 from collections.abc import Mapping, Sequence
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
+from prompts.engine.step import Inputs, Outputs, Step
 from prompts.text.regex import regex
 
 MAX_PARTS = 8
@@ -35,7 +36,7 @@ class Parts(BaseModel):
     questions: list[str] = Field(min_length=1, max_length=MAX_PARTS, description=f"At most {MAX_PARTS}, in order.")
 
 
-class DecomposeQuestion(Signature):
+class DecomposeQuestion(dspy.Signature):
     """Split a question into the fewest questions that can be looked up one by one.
 
     Each asks for one thing and names it in full. Where it needs the answer to an earlier question,
@@ -45,9 +46,9 @@ class DecomposeQuestion(Signature):
     stays as it is, unchanged and alone.
     """
 
-    knowledge: list[str] = InputField()
-    question: str = InputField()
-    parts: Parts = OutputField()
+    knowledge: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    parts: Parts = dspy.OutputField()
 
 
 class Decompose(Step):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
@@ -16,20 +17,9 @@ from prompts.engine.helper import helped
 from prompts.engine.models import Models
 from prompts.engine.output_formats import ItemsFormat, JsonFormat, RecordsFormat
 from prompts.engine.prompt_guard import neutralise, neutralised
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
-from prompts.offline.extract import (
-    ALIAS_PREDICATE,
-    ClaimFound,
-    EntityFound,
-    Extracted,
-    RelationFound,
-    extract_offline,
-    known,
-    merge,
-    names_in,
-    overlooked,
-    topic_of,
-)
+from prompts.engine.step import Inputs, Outputs
+from prompts.extracted import ALIAS_PREDICATE, ClaimFound, EntityFound, Extracted, RelationFound, known, merge
+from prompts.offline.extract import extract_offline, names_in, overlooked, topic_of
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 from prompts.text.words import WORDS_VERSION
@@ -44,11 +34,11 @@ __all__ = [
 FOUND_STAYS = "what the rounds before it found stays"
 
 
-class _ReadPassage(Signature):
+class _ReadPassage(dspy.Signature):
     """What every extraction reads."""
 
-    title: str = InputField()
-    passage: str = InputField()
+    title: str = dspy.InputField()
+    passage: str = dspy.InputField()
 
 
 _KINDS = "{kinds}"  # where the configured kinds stand in the instruction
@@ -84,24 +74,24 @@ Another reader has made the list that is given as known. List only what it lacks
 
 class ExtractGraph(_ReadPassage):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}"
-    found: Extracted = OutputField()
+    found: Extracted = dspy.OutputField()
 
 
 class ExtractClaims(_ReadPassage):
     __doc__ = f"{_EXTRACT}\n\n{_GRAPH}\n\n{_CLAIMS}"
-    found: Extracted = OutputField()
+    found: Extracted = dspy.OutputField()
 
 
 class GleanGraph(_ReadPassage):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}"
-    known: list[str] = InputField()
-    found: Extracted = OutputField()
+    known: list[str] = dspy.InputField()
+    found: Extracted = dspy.OutputField()
 
 
 class GleanClaims(_ReadPassage):
     __doc__ = f"{_GLEAN}\n\n{_GRAPH}\n\n{_CLAIMS}"
-    known: list[str] = InputField()
-    found: Extracted = OutputField()
+    known: list[str] = dspy.InputField()
+    found: Extracted = dspy.OutputField()
 
 
 # What a small model is asked for at once: it fills a bounded list, and goes round in an open one.
@@ -148,7 +138,7 @@ class ListGraph(_ReadPassage):
     statement as a full sentence.
     """
 
-    found: GraphListed = OutputField()
+    found: GraphListed = dspy.OutputField()
 
 
 # Shown where the settings have none, each to passages in its script.
@@ -267,7 +257,7 @@ class Glean(_ReadingStep):
     """One passage and what was found in it → what was missed."""
 
     step = "glean"
-    task: ClassVar[type[Signature]] = GleanGraph
+    task: ClassVar[type[dspy.Signature]] = GleanGraph
 
     def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
@@ -290,7 +280,7 @@ class Extract(_ReadingStep):
     """One passage → its entities and relations; a model is asked up to `gleanings` times more what it has missed."""
 
     step = "extract"
-    task: ClassVar[type[Signature]] = ExtractGraph
+    task: ClassVar[type[dspy.Signature]] = ExtractGraph
     further: ClassVar[type[Glean]] = Glean
 
     def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:

@@ -5,17 +5,17 @@ the weak one that it may help (questions that need several passages). The model 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelMisconfigured
-from prompts.engine.step import InputField, OutputField, Signature, Step
-from prompts.offline.filter import FilterVerdict, Label, judge
+from prompts.engine.step import Step
 
 if TYPE_CHECKING:
     from prompts.engine.local_models import CrossEncoder
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_JUDGED", "Filter", "FilterKnowledge", "FilterRequest", "FilterVerdict", "Hypothesis", "Label"]
 
 Hypothesis = Literal["strong", "weak", "either"]
+Label = Literal["entailment", "neutral", "contradiction"]
 HYPOTHESES: dict[Hypothesis, str] = {
     "strong": "The passage holds a direct answer to the question, or a part of one.",
     "weak": "The passage helps to answer the question: it holds a part of the answer, or a link on the way to it.",
@@ -34,20 +35,29 @@ HYPOTHESES: dict[Hypothesis, str] = {
 ALL_READ = "the model that answers reads every passage"
 
 
+@dataclass(frozen=True, slots=True)
+class FilterVerdict:
+    """The label of one passage and why; `against` is the number of the passage that a contradiction denies."""
+
+    label: Label
+    explanation: str
+    against: int | None = None
+
+
+NOT_JUDGED = FilterVerdict("neutral", "no model judged it")
+
+
 @dataclass(frozen=True)
 class FilterRequest:
     """A question, what its passages must do, and the passages, best first.
 
-    `all_read`: the model that answers reads all of them, so that judging them before would gain nothing. `languages`
-    are those of the collection.
+    `all_read`: the model that answers reads all of them, so that judging them before would gain nothing.
     """
 
     question: str
     passages: Sequence[NumberedText]
-    rarity: Callable[[str], float]
     hypothesis: Hypothesis = "either"
     all_read: bool = False
-    languages: frozenset[str] = frozenset({"en"})
 
 
 class Judgement(BaseModel):
@@ -65,7 +75,7 @@ class Judgements(BaseModel):
     judgements: list[Judgement] = Field(min_length=1)
 
 
-class FilterKnowledge(Signature):
+class FilterKnowledge(dspy.Signature):
     """Judge for each passage whether the hypothesis is true of it.
 
     entailment: it is, in whatever words, language or units. neutral: the passage shares words or
@@ -76,10 +86,10 @@ class FilterKnowledge(Signature):
     complete one. A later state of affairs is no contradiction.
     """
 
-    passages: str = InputField()
-    hypothesis: str = InputField()
-    question: str = InputField()
-    judged: Judgements = OutputField()
+    passages: str = dspy.InputField()
+    hypothesis: str = dspy.InputField()
+    question: str = dspy.InputField()
+    judged: Judgements = dspy.OutputField()
 
 
 @cache
@@ -104,9 +114,6 @@ def _labels_of(folder: str, question: str, batch: Sequence[NumberedText]) -> dic
     return {
         passage.number: FilterVerdict(label, "by its label alone") for passage, label in zip(batch, labels, strict=True)
     }
-
-
-NOT_JUDGED = FilterVerdict("neutral", "the model gave no judgement")
 
 
 class Filter(Step):
@@ -142,8 +149,3 @@ class Filter(Step):
             for judgement in judged.judgements
             if judgement.passage in known
         }
-
-    def offline_verdicts(self, request: FilterRequest) -> list[FilterVerdict]:
-        """Without a model: in the order of the passages."""
-        texts = [f"{passage.title}\n{passage.text}" for passage in request.passages]
-        return judge(request.question, texts, request.rarity, request.languages)

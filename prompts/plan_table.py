@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import first_fitting, first_tokens, rough_tokens
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms
 
@@ -52,7 +53,7 @@ class TablePlan(BaseModel):
     limit: int = Field(default=0, ge=0, description="How many are asked for; 0: all, for max and min one.")
 
 
-class PlanOverTables(Signature):
+class PlanOverTables(dspy.Signature):
     """Plan how tables answer a question. A database computes the plan, so do no arithmetic: say
     which table, which rows (filters), which columns and which operation. More cells may exist than
     are shown.
@@ -74,9 +75,9 @@ class PlanOverTables(Signature):
     than a wrong column. A column "document" tells the rows of several documents apart.
     """
 
-    tables: str = InputField()
-    question: str = InputField()
-    plan: TablePlan = OutputField()
+    tables: str = dspy.InputField()
+    question: str = dspy.InputField()
+    plan: TablePlan = dspy.OutputField()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ Source: GraphRAG (arXiv 2404.16130), section 2.6: map; dynamic selection and DRI
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, first_fitting, rough_tokens
 from prompts.engine.output_formats import ItemsFormat
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
+from prompts.engine.step import Inputs, Outputs, Step, left_out
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import CollectionTopic
@@ -53,7 +54,7 @@ class PointsWritten(BaseModel):
     points: list[PointWritten] = Field(default_factory=list)
 
 
-class AnswerPartly(Signature):
+class AnswerPartly(dspy.Signature):
     """Note what these reports give towards the answer to a question about a whole collection of
     documents.
 
@@ -68,9 +69,9 @@ class AnswerPartly(Signature):
     detail, an example or a differing view, 10-39 background. Where nothing helps, give no points.
     """
 
-    reports: list[str] = InputField()
-    question: str = InputField()
-    partial: PointsWritten = OutputField()
+    reports: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    partial: PointsWritten = dspy.OutputField()
 
 
 class Partial(Step):
@@ -125,7 +126,7 @@ class Explored(BaseModel):
     )
 
 
-class ExploreReports(Signature):
+class ExploreReports(dspy.Signature):
     """Explore a collection of documents for the answer to a question: note what these texts give,
     then say what to look up next.
 
@@ -140,10 +141,10 @@ class ExploreReports(Signature):
     question. score: 80-100 the answer would be wrong without it, 50-79 poorer, 10-49 worth a look.
     """
 
-    reports: list[str] = InputField()
-    focus: str = InputField()
-    question: str = InputField()
-    explored: Explored = OutputField()
+    reports: list[str] = dspy.InputField()
+    focus: str = dspy.InputField()
+    question: str = dspy.InputField()
+    explored: Explored = dspy.OutputField()
 
 
 class Explore(Step):
@@ -188,7 +189,7 @@ class Ratings(BaseModel):
     ratings: list[Rating] = Field(default_factory=list)
 
 
-class RateReports(Signature):
+class RateReports(dspy.Signature):
     """Rate from 0 to 10 how much reading each report would help to answer the question. Only the
     opening of each is shown.
 
@@ -198,9 +199,9 @@ class RateReports(Signature):
     doubt; rate by weight where the question is about everything. Rate every report by its number.
     """
 
-    reports: list[str] = InputField()
-    question: str = InputField()
-    rated: Ratings = OutputField()
+    reports: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    rated: Ratings = dspy.OutputField()
 
 
 class Rate(Step):

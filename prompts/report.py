@@ -6,11 +6,12 @@ No model is called where there are so few statements that it could only repeat t
 import math
 from collections.abc import Sequence
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful
 from prompts.engine.output_formats import ItemsFormat
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature
+from prompts.engine.step import Inputs, Outputs
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
 from prompts.text.words import is_han
@@ -49,7 +50,7 @@ class ReportWritten(BaseModel):
     findings: list[FindingWritten]
 
 
-class WriteReport(Signature):
+class WriteReport(dspy.Signature):
     """Write a report on a group of closely tied entities from the numbered statements, for readers
     who do not have them.
 
@@ -69,9 +70,9 @@ class WriteReport(Signature):
     0: only names.
     """
 
-    entities: list[str] = InputField()
-    statements: list[str] = InputField()
-    report: ReportWritten = OutputField()
+    entities: list[str] = dspy.InputField()
+    statements: list[str] = dspy.InputField()
+    report: ReportWritten = dspy.OutputField()
 
 
 class WriteReports(TailoredStep):

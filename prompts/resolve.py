@@ -1,25 +1,51 @@
 """Do two names mean one thing? The decision on the pairs that the rules of entity resolution leave open.
 
-Offline by a scored rule: how alike the names are, the kinds, and what is said of both. A model gets
-many pairs in one call; what it leaves out is decided by the rule.
+A model gets many pairs in one call. A pair on which no model has decided is not joined.
 """
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+import dspy
+from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import Doubtful, first_tokens
 from prompts.engine.output_formats import ItemsFormat
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step, left_out
-from prompts.offline.resolve import Decided, NameInContext, Pair, decide
-
-__all__ = [
-    "MOST_SAID", "MOST_SHARED", "PAIRS_IN_ONE_CALL", "Decided", "NameInContext", "Pair", "PairVerdict", "PairVerdicts",
-    "Resolve", "ResolveNames", "decide",
-]  # fmt: skip
+from prompts.engine.step import Inputs, Outputs, Step, left_out
 
 PAIRS_IN_ONE_CALL = 20
 MOST_SAID, MOST_SHARED = 2, 5
+
+
+class NameInContext(BaseModel):
+    """A name with its kind and sentences that say something of what it names."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    kind: str = "thing"
+    said: tuple[str, ...] = ()
+
+
+class Pair(BaseModel):
+    """Two names that may mean one thing; `shared` are other names, not frequent ones, that stand beside both."""
+
+    model_config = ConfigDict(frozen=True)
+
+    first: NameInContext
+    second: NameInContext
+    shared: tuple[str, ...] = ()
+
+
+class Decided(BaseModel):
+    """Whether a pair is one thing, and why, in words for the people who read the graph."""
+
+    model_config = ConfigDict(frozen=True)
+
+    same: bool
+    reason: str
+
+
+UNDECIDED = Decided(same=False, reason="no model has decided on it")
 
 
 class PairVerdict(BaseModel):
@@ -36,7 +62,7 @@ class PairVerdicts(BaseModel):
     verdicts: list[PairVerdict] = Field(default_factory=list)
 
 
-class ResolveNames(Signature):
+class ResolveNames(dspy.Signature):
     """Decide for each pair of names in a knowledge graph whether both mean one and the same thing.
     In doubt they do not: a false join mixes two things up for every later question.
 
@@ -51,8 +77,8 @@ class ResolveNames(Signature):
     Different kinds decide nothing.
     """
 
-    pairs: list[str] = InputField()
-    decided: PairVerdicts = OutputField()
+    pairs: list[str] = dspy.InputField()
+    decided: PairVerdicts = dspy.OutputField()
 
 
 class Resolve(Step):
@@ -66,7 +92,7 @@ class Resolve(Step):
     async def run(self, pairs: Sequence[Pair]) -> list[Decided]:
         """In the order of the pairs; at most PAIRS_IN_ONE_CALL are meant to be asked at once."""
         if self.is_offline:
-            return [decide(pair) for pair in pairs]
+            return [UNDECIDED] * len(pairs)
         # A share for each name of a full call, so that a pair reads the same in any company.
         most = self.policy.limits.rate // (2 * PAIRS_IN_ONE_CALL)
         shown = [_shown(number, pair, most) for number, pair in enumerate(pairs)]
@@ -75,12 +101,12 @@ class Resolve(Step):
         return [
             Decided(same=by_number[number].same, reason=f"a model decided: {by_number[number].reason}")
             if number in by_number
-            else decide(pair)
-            for number, pair in enumerate(pairs)
+            else UNDECIDED
+            for number in range(len(pairs))
         ]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """What is left out is asked for once more; then the rule stands in for it."""
+        """What is left out is asked for once more; then it stays undecided."""
         missing = left_out(len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts))
         if missing:
             raise Doubtful(f"it gives no verdict on the pairs {missing}.", dict(outputs))

@@ -7,10 +7,11 @@ by which the graph is searched: low ones name things, high ones what is asked of
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
+import dspy
 from pydantic import BaseModel, Field, StringConstraints
 
 from prompts.engine.calls import first_fitting, rough_tokens
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.offline.keywords import keywords_offline
 from prompts.text.languages import names_of
 from prompts.text.words import is_han
@@ -45,7 +46,7 @@ class Rewriting(BaseModel):
     ambiguities: list[Ambiguous] = Field(default_factory=list)
 
 
-class RewriteQuestion(Signature):
+class RewriteQuestion(dspy.Signature):
     """Rewrite the user's question so that it can be understood and searched for without the
     conversation before it.
 
@@ -62,9 +63,9 @@ class RewriteQuestion(Signature):
     question in the likeliest reading. Mostly there are none.
     """
 
-    history: list[str] = InputField()
-    question: str = InputField()
-    rewriting: Rewriting = OutputField()
+    history: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    rewriting: Rewriting = dspy.OutputField()
 
 
 class Rewrite(Step):
@@ -125,7 +126,7 @@ def with_previous_question(question: str, history: Sequence[str]) -> str:
     return f"{before} {question.strip()}"
 
 
-class WriteHypothesis(Signature):
+class WriteHypothesis(dspy.Signature):
     """Write the passage in which somebody would find the answer to the question.
 
     Only its likeness counts: real passages near to it are searched for. Write three to five plain
@@ -135,8 +136,8 @@ class WriteHypothesis(Signature):
     were known, a plausible one where you do not know it.
     """
 
-    question: str = InputField()
-    passage: str = OutputField()
+    question: str = dspy.InputField()
+    passage: str = dspy.OutputField()
 
 
 class Hypothesize(Step):
@@ -160,7 +161,7 @@ class Keys(BaseModel):
     high: list[str] = Field(default_factory=list)
 
 
-class FindKeys(Signature):
+class FindKeys(dspy.Signature):
     """Give the keys by which a knowledge graph is searched for a question.
 
     low: the things that it names, in full, as documents would write them; also figures, dates and
@@ -170,8 +171,8 @@ class FindKeys(Signature):
     to name.
     """
 
-    question: str = InputField()
-    found: Keys = OutputField()
+    question: str = dspy.InputField()
+    found: Keys = dspy.OutputField()
 
 
 class Keywords(Step):

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import cast
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import first_fitting, rough_tokens
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.offline.route import (
     REASON,
     UNIT,
@@ -36,7 +37,7 @@ class Routed(BaseModel):
     margin: float = Field(default=0.0, ge=0, le=1)
 
 
-class RouteQuestion(Signature):
+class RouteQuestion(dspy.Signature):
     """Choose the form into which documents are brought before a question is answered from them.
 
     chunk: the passages as they stand, for one fact or explanation that a passage gives. table:
@@ -50,9 +51,9 @@ class RouteQuestion(Signature):
     anything, chunk. margin is the lead over the second best.
     """
 
-    core_content: list[str] = InputField()
-    question: str = InputField()
-    routed: Routed = OutputField()
+    core_content: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    routed: Routed = dspy.OutputField()
 
 
 class Route(Step):

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.structures import StructureName, numbered, unverified
 from prompts.text.evidence import Evidence
 
@@ -87,12 +88,12 @@ class CatalogueBuilt(StructureBuilt):
     lines: list[CatalogueLine]
 
 
-class _Build(Signature):
+class _Build(dspy.Signature):
     """What every structure is taken out of."""
 
-    title: str = InputField()
-    sentences: str = InputField()
-    question: str = InputField()
+    title: str = dspy.InputField()
+    sentences: str = dspy.InputField()
+    question: str = dspy.InputField()
 
 
 class BuildTable(_Build):
@@ -105,7 +106,7 @@ class BuildTable(_Build):
     about.
     """
 
-    built: TableBuilt = OutputField()
+    built: TableBuilt = dspy.OutputField()
 
 
 class BuildGraph(_Build):
@@ -118,7 +119,7 @@ class BuildGraph(_Build):
     State nothing that a sentence does not say.
     """
 
-    built: GraphBuilt = OutputField()
+    built: GraphBuilt = dspy.OutputField()
 
 
 class BuildAlgorithm(_Build):
@@ -131,7 +132,7 @@ class BuildAlgorithm(_Build):
     leave out other procedures.
     """
 
-    built: AlgorithmBuilt = OutputField()
+    built: AlgorithmBuilt = dspy.OutputField()
 
 
 class BuildCatalogue(_Build):
@@ -143,7 +144,7 @@ class BuildCatalogue(_Build):
     what is beside the question.
     """
 
-    built: CatalogueBuilt = OutputField()
+    built: CatalogueBuilt = dspy.OutputField()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class Structurize(Step):
     role = "structurize"
     writes_in = "sentences"
     task = BuildTable
-    forms: ClassVar[dict[StructureName, type[Signature]]] = {
+    forms: ClassVar[dict[StructureName, type[dspy.Signature]]] = {
         "table": BuildTable, "graph": BuildGraph, "algorithm": BuildAlgorithm, "catalogue": BuildCatalogue,
     }  # fmt: skip
 

@@ -6,11 +6,12 @@ A model is spared where few short statements are a description already: joined, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import Doubtful, rough_tokens
 from prompts.engine.output_formats import ItemsFormat
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, left_out
+from prompts.engine.step import Inputs, Outputs, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
 from prompts.text.words import fold
@@ -24,7 +25,7 @@ MOST_JOINED_TOKENS = 120
 _DEFINES = regex(r"\s*+(?:[(（][^()（）]*[)）])?\s*+,?\s*+(?:is|was|are|were|是|为)(?![a-z])")
 
 
-class SummarizeEntity(Signature):
+class SummarizeEntity(dspy.Signature):
     """Write the one description of an entity in place of the statements that passages have left
     about it.
 
@@ -36,9 +37,9 @@ class SummarizeEntity(Signature):
     of statements.
     """
 
-    name: str = InputField()
-    statements: list[str] = InputField()
-    description: str = OutputField()
+    name: str = dspy.InputField()
+    statements: list[str] = dspy.InputField()
+    description: str = dspy.OutputField()
 
 
 class RelationDescribed(BaseModel):
@@ -55,7 +56,7 @@ class RelationsDescribed(BaseModel):
     relations: list[RelationDescribed] = Field(default_factory=list)
 
 
-class SummarizeRelations(Signature):
+class SummarizeRelations(dspy.Signature):
     """Several passages state the same relation between two entities. For each numbered relation
     write one description in place of its statements, and keys to find it by.
 
@@ -65,8 +66,8 @@ class SummarizeRelations(Signature):
     keys: two to five themes under which somebody would look who names neither entity. No names.
     """
 
-    relations: list[str] = InputField()
-    described: RelationsDescribed = OutputField()
+    relations: list[str] = dspy.InputField()
+    described: RelationsDescribed = dspy.OutputField()
 
 
 class Summarize(TailoredStep):

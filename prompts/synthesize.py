@@ -8,10 +8,11 @@ passages, with the sentences that answer them. Every question is then checked ag
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
@@ -40,15 +41,15 @@ class CorpusDescribed(BaseModel):
     description: str = Field(description="Four to eight sentences: what sort of documents, from whom, about what.")
 
 
-class DescribeCorpus(Signature):
+class DescribeCorpus(dspy.Signature):
     """Describe a collection of documents from titles and the beginnings of some: what kind of
     documents they are, by whom and for whom, and which matters, people, places and times they are
     about. Describe the collection, not single documents, and say nothing that is not shown.
     """
 
-    titles: list[str] = InputField()
-    samples: list[str] = InputField()
-    corpus: CorpusDescribed = OutputField()
+    titles: list[str] = dspy.InputField()
+    samples: list[str] = dspy.InputField()
+    corpus: CorpusDescribed = dspy.OutputField()
 
 
 class CorpusUser(BaseModel):
@@ -58,20 +59,20 @@ class CorpusUser(BaseModel):
     tasks: list[str] = Field(description="What this user wants to get done with them, a sentence each.")
 
 
-class ImagineUsers(Signature):
+class ImagineUsers(dspy.Signature):
     """Name people who would use a collection of documents, each with tasks for which they need it.
 
     Users differ in what they do, know and want; the tasks of one user differ in what they need of
     the collection. Give exactly as many users, and tasks for each, as are asked for.
     """
 
-    description: str = InputField()
-    users: int = InputField()
-    tasks: int = InputField()
-    people: list[CorpusUser] = OutputField()
+    description: str = dspy.InputField()
+    users: int = dspy.InputField()
+    tasks: int = dspy.InputField()
+    people: list[CorpusUser] = dspy.OutputField()
 
 
-class AskAboutWhole(Signature):
+class AskAboutWhole(dspy.Signature):
     """Write questions that this user would ask a collection of documents for this task.
 
     Each needs the collection as a whole: its themes, what is common, contested, typical or missing
@@ -80,12 +81,12 @@ class AskAboutWhole(Signature):
     known ones. Give exactly the number asked for.
     """
 
-    description: str = InputField()
-    user: str = InputField()
-    task: str = InputField()
-    known: list[str] = InputField()
-    number: int = InputField()
-    questions: list[str] = OutputField()
+    description: str = dspy.InputField()
+    user: str = dspy.InputField()
+    task: str = dspy.InputField()
+    known: list[str] = dspy.InputField()
+    number: int = dspy.InputField()
+    questions: list[str] = dspy.OutputField()
 
 
 class PartAsked(BaseModel):
@@ -97,7 +98,7 @@ class PartAsked(BaseModel):
     sentences: list[int] = Field(description="The numbers of all sentences that the answer needs, and of no other.")
 
 
-class AskAboutPassages(Signature):
+class AskAboutPassages(dspy.Signature):
     """Write one question of the given kind about the passages, with its answer and the numbers of
     the sentences that give it.
 
@@ -107,9 +108,9 @@ class AskAboutPassages(Signature):
     passages allow no such question, leave the question empty.
     """
 
-    passages: list[str] = InputField()
-    kind: str = InputField()
-    asked: PartAsked = OutputField()
+    passages: list[str] = dspy.InputField()
+    kind: str = dspy.InputField()
+    asked: PartAsked = dspy.OutputField()
 
 
 class QuestionChecked(BaseModel):
@@ -119,7 +120,7 @@ class QuestionChecked(BaseModel):
     verdict: Literal["answerable", "global", "unanswerable"]
 
 
-class CheckQuestion(Signature):
+class CheckQuestion(dspy.Signature):
     """Say whether a collection of documents can answer a question. You see a description of the
     collection and the passages that a search finds.
 
@@ -128,10 +129,10 @@ class CheckQuestion(Signature):
     neither; that a passage names what is asked about is not enough.
     """
 
-    description: str = InputField()
-    passages: list[str] = InputField()
-    question: str = InputField()
-    check: QuestionChecked = OutputField()
+    description: str = dspy.InputField()
+    passages: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    check: QuestionChecked = dspy.OutputField()
 
 
 class DescribeCollection(Step):

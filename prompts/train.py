@@ -6,10 +6,11 @@ Tasks are made from seed tasks, a solution of each is simulated with each type o
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import dspy
 from pydantic import BaseModel, Field
 
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 from prompts.structures import StructureName
 
 LETTERS = "ABCDE"
@@ -35,7 +36,7 @@ class SyntheticTasks(BaseModel):
     tasks: list[SyntheticTask]
 
 
-class SynthesizeTasks(Signature):
+class SynthesizeTasks(dspy.Signature):
     """Invent tasks for a system that answers questions from many long documents over which the
     answer is scattered. A task is a question and the titles of its documents.
 
@@ -46,10 +47,10 @@ class SynthesizeTasks(Signature):
     or varies an example. Write titles, too, in the language asked for.
     """
 
-    language: str = InputField()
-    number: int = InputField()
-    examples: list[str] = InputField()
-    new: SyntheticTasks = OutputField()
+    language: str = dspy.InputField()
+    number: int = dspy.InputField()
+    examples: list[str] = dspy.InputField()
+    new: SyntheticTasks = dspy.OutputField()
 
 
 class Synthesize(Step):
@@ -68,7 +69,7 @@ class Synthesize(Step):
         return [task for task in new.tasks if task.question.strip()]
 
 
-class SimulateSolution(Signature):
+class SimulateSolution(dspy.Signature):
     """Imagine how a task is solved with notes on the documents in the given form.
 
     Judge by the titles what the documents hold. Say in three to six sentences what the notes would
@@ -77,10 +78,10 @@ class SimulateSolution(Signature):
     not answer the question.
     """
 
-    documents: list[str] = InputField()
-    form: str = InputField()
-    question: str = InputField()
-    solution: str = OutputField()
+    documents: list[str] = dspy.InputField()
+    form: str = dspy.InputField()
+    question: str = dspy.InputField()
+    solution: str = dspy.OutputField()
 
 
 class Simulate(Step):
@@ -103,7 +104,7 @@ class Ranking(BaseModel):
     ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(description="All letters, the best first.")
 
 
-class RankSolutions(Signature):
+class RankSolutions(dspy.Signature):
     """Rank ways to solve a task over long documents by how likely each leads to a complete and
     right answer.
 
@@ -113,10 +114,10 @@ class RankSolutions(Signature):
     every letter once.
     """
 
-    documents: list[str] = InputField()
-    solutions: list[str] = InputField()
-    question: str = InputField()
-    judged: Ranking = OutputField()
+    documents: list[str] = dspy.InputField()
+    solutions: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    judged: Ranking = dspy.OutputField()
 
 
 class Rank(Step):

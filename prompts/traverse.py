@@ -6,25 +6,26 @@ A plan is validated data, never code. One call gives the type and the plan; whil
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
 from prompts.engine.calls import NotAsAsked, first_fitting, rough_tokens
 from prompts.engine.models import Models
-from prompts.engine.step import InputField, Inputs, OutputField, Outputs, Signature, Step
-from prompts.offline.traverse import SURE, QuestionType, RuleType, classify_offline
+from prompts.engine.step import Inputs, Outputs, Step
 
 __all__ = [
-    "MAX_HOPS", "MAX_STEPS", "SURE", "Hop", "Operator", "PlanQuestion", "PlanStep", "PlanTraversal", "PlannedQuestion",
+    "MAX_HOPS", "MAX_STEPS", "Hop", "Operator", "PlanQuestion", "PlanStep", "PlanTraversal", "PlannedQuestion",
     "TraversalPlan",
 ]  # fmt: skip
 
 MAX_STEPS = 6
 MAX_HOPS = 4
 
-LOW = "low effort: the question's words give a plan"
-IMPORTED = "the question's words give a plan over imported triples"
+LOW = "low effort: the question's words are relations of the graph"
+IMPORTED = "imported triples say it in the question's words"
 NOTHING_NAMED = "the question names nothing that the graph knows"
 
+QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Operator = Literal["neighbours", "follow", "connect", "check", "intersect", "difference", "count", "max", "min", "sort"]
 
 
@@ -70,7 +71,7 @@ class PlannedQuestion(BaseModel):
     steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS, description=f"At most {MAX_STEPS}.")
 
 
-class PlanQuestion(Signature):
+class PlanQuestion(dspy.Signature):
     """Plan the walk through a knowledge graph that answers a question. The graph holds directed
     relations, subject -[relation]-> object; a program carries the plan out as it stands, and what
     the last step finds is the answer.
@@ -96,12 +97,12 @@ class PlanQuestion(Signature):
     or min of {1}. Where no relation means what is asked, take connect or neighbours.
     """
 
-    relations: list[str] = InputField()
-    around: list[str] = InputField()
-    names: list[str] = InputField()
-    unknown: list[str] = InputField()
-    question: str = InputField()
-    plan: PlannedQuestion = OutputField()
+    relations: list[str] = dspy.InputField()
+    around: list[str] = dspy.InputField()
+    names: list[str] = dspy.InputField()
+    unknown: list[str] = dspy.InputField()
+    question: str = dspy.InputField()
+    plan: PlannedQuestion = dspy.OutputField()
 
 
 class PlanTraversal(Step):
@@ -120,21 +121,17 @@ class PlanTraversal(Step):
         self.wrong_with = wrong_with
         self._told = False
 
-    def typed_by_words(self, question: str, names: Sequence[str]) -> RuleType:
-        """The type by the words around the names, which stand in the question so; below `SURE` it is a guess."""
-        return classify_offline(question, names)
-
-    def asks(self, *, drafted: bool, named: bool, imported: bool) -> bool:
+    def asks(self, *, looked_up: bool, named: bool, imported: bool) -> bool:
         """Whether a model is to plan.
 
-        `drafted`: the question's words give a plan that can be run; `named`: the question names things of the graph;
+        `looked_up`: the question's words are relations of the graph; `named`: the question names things of the graph;
         `imported`: the graph has all of these from imported triples.
         """
-        if self.is_offline or (not named and not drafted and self.spares(NOTHING_NAMED)):
+        if self.is_offline or (not named and self.spares(NOTHING_NAMED)):
             return False
-        if drafted and self.policy.effort == "low" and self.spares(LOW):
+        if looked_up and self.policy.effort == "low" and self.spares(LOW):
             return False
-        return not (drafted and imported and self.spares(IMPORTED))
+        return not (looked_up and imported and self.spares(IMPORTED))
 
     async def run(
         self, question: str, names: Sequence[str], unknown: Sequence[str], around: Sequence[str],

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
-from prompts.engine.step import InputField, OutputField, Signature, Step
+from prompts.engine.step import Step
 
 MOST_TYPES, MOST_EXAMPLES = 12, 3
 
@@ -59,7 +60,7 @@ class Tuned(BaseModel):
     examples: list[ExampleShown] = Field(default_factory=list, max_length=MOST_EXAMPLES)
 
 
-class TuneToDomain(Signature):
+class TuneToDomain(dspy.Signature):
     """Fit a model's prompts to documents like those of the sample. It will read them passage by
     passage, list entities and relations, and write descriptions and reports.
 
@@ -73,8 +74,8 @@ class TuneToDomain(Signature):
     with ALL its entities (named as in the passage) and the relations between them.
     """
 
-    sample: list[str] = InputField()
-    found: Tuned = OutputField()
+    sample: list[str] = dspy.InputField()
+    found: Tuned = dspy.OutputField()
 
 
 class Tune(Step):

@@ -119,7 +119,7 @@ async def dedupe(
 
 
 async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, Decided], DeadLetter | None]:
-    """The decisions; none, which leaves them to the rule, and a dead letter where the model refuses."""
+    """The decisions; none, which joins nothing, and a dead letter where the model refuses."""
     try:
         return dict(zip(pairs, await resolver.run(pairs), strict=True)), None
     except ModelRefused as error:

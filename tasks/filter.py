@@ -2,7 +2,7 @@
 
 A model's labels stand: what it calls entailment is kept, what is neutral only where nothing is entailed. What
 contradicts a passage that is kept goes on beside it, so that an answer can give and cite both sides. Where no model
-judges, a label is a hint for memory and for the reader of the trace, and every passage goes on.
+judges, every passage goes on.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
 from tasks.citations import piece_tokens
-from tasks.retrieve.lexical import Lexicon
 from tasks.step import BRIEF, gather_or_cancel, portions, step
 
 MOST_SHOWN = 12  # judged passages, in the trace
@@ -22,7 +21,7 @@ MOST_SHOWN = 12  # judged passages, in the trace
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The chunks kept, best first, those of them that are entailed, and the counts of the labels."""
+    """The chunks kept, best first; those of them that are entailed, all where no model judged; the counts of labels."""
 
     chunks: tuple[str, ...] = ()
     entailed: tuple[str, ...] = ()
@@ -33,13 +32,13 @@ class FilterResult:
         return [passage for passage in passages if passage.chunk in self.chunks]
 
 
-def filter_request(question: str, passages: Sequence[Passage], lexicon: Lexicon, all_read: bool) -> FilterRequest:
+def filter_request(question: str, passages: Sequence[Passage], all_read: bool) -> FilterRequest:
     """The passages as the filter judges them.
 
     `all_read`: an answer step reads every passage whatever its label, so that below high effort no model is asked.
     """
     texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
-    return FilterRequest(question, texts, lexicon.idf_of, all_read=all_read, languages=lexicon.languages)
+    return FilterRequest(question, texts, all_read=all_read)
 
 
 @step("filter", BRIEF, asks_model=True)
@@ -59,7 +58,7 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
 
 async def _filtered(request: FilterRequest, passages: Sequence[Passage], judge: Filter) -> FilterResult:
     judged = judge.judges(request)
-    verdicts = await _by_model(request, judge) if judged else judge.offline_verdicts(request)
+    verdicts = await _by_model(request, judge) if judged else [NOT_JUDGED] * len(passages)
     chunks = [passage.chunk for passage in passages]
     labelled = {
         label: tuple(name for name, verdict in zip(chunks, verdicts, strict=True) if verdict.label == label)
@@ -75,7 +74,8 @@ async def _filtered(request: FilterRequest, passages: Sequence[Passage], judge: 
         contradiction=len(labelled["contradiction"]), tier=tier,
         judged=judged_passages(chunks, verdicts), conflicts=conflicts,
     )  # fmt: skip
-    return FilterResult(tuple(chunk for chunk in chunks if chunk in kept), labelled["entailment"], counts)
+    entailed = labelled["entailment"] if judged else tuple(chunks)
+    return FilterResult(tuple(chunk for chunk in chunks if chunk in kept), entailed, counts)
 
 
 async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict]:

@@ -81,7 +81,7 @@ PASSAGE = "Ada Lovelace met Charles Babbage. The firm of Korb was accused of fra
 
 
 def read(answer: str) -> Extracted:
-    found = ExtractWithClaims.output_format.read(ExtractClaims.in_dspy(), answer)["found"]
+    found = ExtractWithClaims.output_format.read(ExtractClaims, answer)["found"]
     assert isinstance(found, Extracted)
     return found
 

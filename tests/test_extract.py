@@ -136,7 +136,7 @@ SAID = Extracted.model_validate(
 
 async def test_an_extraction_in_other_words_is_kept_whole() -> None:
     extract = Extract(Models.offline())
-    written = Extract.output_format.write(ExtractGraph.in_dspy(), {"found": SAID})
+    written = Extract.output_format.write(ExtractGraph, {"found": SAID})
     extract.lm = DummyLM([{"found": written}], adapter=AsWritten())
     found = await extract.run("Harrow Mill", OF_A_MILL)
     assert found == SAID

@@ -43,7 +43,7 @@ async def dual_level_search(
     levels, retrieved = await search_levels(question, search, graph, models, search.candidates(search.depth))
     reranked = await search.best(question.text, retrieved)
     passages = reranked.passages
-    request = filter_request(question.text, passages, question.index.lexicon, not models.is_offline("answer"))
+    request = filter_request(question.text, passages, not models.is_offline("answer"))
     filtered = await filter_passages(request, passages, Filter(models))
     most = models.policy.limits.answer
     entities, relations = best_rows(levels, graph.levels, most)

@@ -45,7 +45,7 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
         outcomes = await traverse(planned.steps, walked_graph)
         trail = traversal_trail(planned.steps, outcomes, stated)
         end = outcomes[-1]
-        walked = traversal_answer(question.text, planned.asks_if, planned.steps, outcomes, stated)
+        walked = traversal_answer(planned.steps, outcomes, stated)
         if isinstance(end, StepResult):
             of_triples = all(
                 search.chunk(piece.chunk).kind == "triples" for piece in map(stated.of, relations_in(end.chains))
@@ -62,9 +62,7 @@ async def walk(question: Question, search: PassageSearch, graph: GraphReader, mo
         context=AnswerContext(sources, notes),
         passages=[search.passage(name) for name in dict.fromkeys(piece.chunk for piece in pool)],
         stated=walked,
-        route=RouteDecision(
-            type="graph", confidence=planned.confidence, margin=1.0, reason=f"{planned.type}: {planned.reason}"
-        ),
+        route=RouteDecision(type="graph", confidence=1.0, margin=1.0, reason=f"{planned.type}: {planned.reason}"),
         question_type=planned.type,
         subquestions=trail,
         structure="graph",

@@ -33,7 +33,7 @@ class StepModule(dspy.Predict):
     """A step with its signature, demonstrations and model, as DSPy's optimisers change them."""
 
     def __init__(self, of: Step) -> None:
-        super().__init__(of.task.in_dspy(of.instruction))
+        super().__init__(of.task.with_instructions(of.instruction))
         self.of, self.step = of, of.step
         self.demos = [dspy.Example(**demo) for demo in of.demos]
         for program in of.models.programs:

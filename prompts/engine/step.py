@@ -2,16 +2,16 @@
 
 A step carries its name, its role, its signature and how its answer is written. Its `run` is what tasks call: it asks
 the model, or gives the same typed output by rules (`prompts/offline/`), so that callers never know which one it was.
-DSPy is slow to load: a step's `module`, which asks the model alone, is made at its first use.
+Its signature is one of DSPy's, whose docstring is the whole instruction. Its `module` asks the model alone.
 """
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from prompts.engine.calls import memo
+import dspy
+
 from prompts.engine.effort import Policy
 from prompts.engine.models import Models, Role
 from prompts.engine.output_formats import JsonFormat
@@ -19,44 +19,11 @@ from prompts.engine.prompt_guard import neutralise
 from prompts.engine.streaming import Show
 
 if TYPE_CHECKING:
-    import dspy
-
     from prompts.engine.module import StepModule
 
 # By field: what a model gave, of the types that the signature has, and what it was given.
 Outputs = Mapping[str, Any]
 Inputs = Mapping[str, Any]
-
-
-def InputField() -> Any:  # noqa: N802 -- as DSPy calls it
-    """A field that is given."""
-    return "InputField", ""
-
-
-def OutputField(desc: str = "") -> Any:  # noqa: N802 -- as DSPy calls it
-    """A field that is asked for."""
-    return "OutputField", desc
-
-
-class Signature:
-    """What goes into a step and comes out of it, written like a signature of DSPy's.
-
-    The docstring of a subclass is its instruction: what the model is told to do.
-    """
-
-    @classmethod
-    @memo
-    def in_dspy(cls, instruction: str = "") -> "type[dspy.Signature]":
-        """DSPy's own, with another instruction where one is given."""
-        import dspy
-
-        fields = {}
-        for name, kind in get_type_hints(cls).items():
-            field, desc = getattr(cls, name)
-            fields[name] = kind, getattr(dspy, field)(**({"desc": desc} if desc else {}))
-        told = instruction or cleandoc(cls.__doc__ or "")
-        signature: type[dspy.Signature] = dspy.make_signature(fields, told, cls.__name__)
-        return signature
 
 
 class Step:
@@ -70,7 +37,7 @@ class Step:
 
     step: ClassVar[str]
     role: ClassVar[Role]
-    task: ClassVar[type[Signature]]
+    task: ClassVar[type[dspy.Signature]]
     output_format: ClassVar[JsonFormat] = JsonFormat()
     streams: ClassVar[str] = ""
     examples: ClassVar[Sequence[Mapping[str, Any]]] = ()
@@ -134,7 +101,7 @@ class Step:
     def instruction(self) -> str:
         """What the model is told to do: a user's own instruction, or the signature's."""
         own = (self.models.instructions.get(name, "").strip() for name in self.instruction_names)
-        return neutralise(next(filter(None, own), "")) or cleandoc(self.task.__doc__ or "")
+        return neutralise(next(filter(None, own), "")) or str(self.task.instructions)
 
     @property
     def fitting_examples(self) -> Sequence[Mapping[str, Any]]:

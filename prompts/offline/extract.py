@@ -7,10 +7,8 @@ sentence is kept as the statement; what says more is left to a model, and so are
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
-
+from prompts.extracted import ALIAS_PREDICATE, EntityFound, Extracted, RelationFound
 from prompts.text.amounts import MONTHS
 from prompts.text.evidence import cells_of
 from prompts.text.names import NameSpan, kind_of_words, name_spans
@@ -25,126 +23,9 @@ from prompts.text.words import (
     STOPWORDS,
     TRAILING,
     WORD,
-    fold,
-    groups_in,
     is_han,
     words_in,
 )
-
-# --- what a passage yields -------------------------------------------------------------------------------------------
-
-# What a text says when two names mean the same; entity resolution joins them.
-ALIAS_PREDICATE = "also known as"
-
-Status = Literal["true", "false", "suspected"]
-
-_ANY_WORD = regex(r"\w+")
-# How models write that there is nothing to write.
-_NOTHING = frozenset({"none", "null", "n/a", "-", "–", "—"})
-
-
-class EntityFound(BaseModel):
-    """An entity that the passage names."""
-
-    name: str
-    kind: str
-    description: str = ""
-
-
-class RelationFound(BaseModel):
-    """A directed statement between two of the entities."""
-
-    source: str
-    target: str
-    predicate: str
-    description: str = ""
-    strength: float = Field(default=1.0, ge=0)
-    keys: tuple[str, ...] = ()
-
-
-def _lowered(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-def _or_nothing(value: object) -> object:
-    return "" if _lowered(value) in _NOTHING else value
-
-
-OrNothing = Annotated[str, BeforeValidator(_or_nothing)]
-
-
-class ClaimFound(BaseModel):
-    """What the passage asserts of an entity, with what it says of its truth and time (GraphRAG's covariates)."""
-
-    subject: str = Field(min_length=1)
-    object: OrNothing = ""
-    kind: str = Field(min_length=1)
-    status: Annotated[Status, BeforeValidator(_lowered)]
-    since: OrNothing = ""
-    until: OrNothing = ""
-    description: str = Field(min_length=1)
-    quote: str = ""
-
-
-class Extracted(BaseModel):
-    """All that a passage yields."""
-
-    entities: list[EntityFound] = Field(default_factory=list)
-    relations: list[RelationFound] = Field(default_factory=list)
-    claims: list[ClaimFound] = Field(default_factory=list)
-
-
-Found = EntityFound | RelationFound | ClaimFound
-
-
-def merge(first: Extracted, more: Extracted) -> Extracted:
-    """The first, and of `more` what it lacks: other names, statements and claims, and other things said of its own.
-
-    A further record of the same stays where its description is not part of one that is kept already.
-    """
-    descriptions: dict[tuple[str, ...], list[str]] = {}
-    records: list[Found] = [*first.entities, *first.relations, *first.claims]
-    for record in records:
-        descriptions.setdefault(_about(record), []).append(_words(record.description))
-
-    def is_new(record: Found) -> bool:
-        words, before = _words(record.description), descriptions.setdefault(_about(record), [])
-        if before and (not words.strip() or any(words in other for other in before)):
-            return False
-        before.append(words)
-        return True
-
-    return Extracted(
-        entities=[*first.entities, *filter(is_new, more.entities)],
-        relations=[*first.relations, *filter(is_new, more.relations)],
-        claims=[*first.claims, *filter(is_new, more.claims)],
-    )
-
-
-def known(extracted: Extracted) -> list[str]:
-    """What a further round is told: each name, each statement and each claim once."""
-    names = [entity.name for entity in extracted.entities]
-    stated = [f"{relation.source} -[{relation.predicate}]-> {relation.target}" for relation in extracted.relations]
-    claimed = [f"{claim.subject}: {claim.description}" for claim in extracted.claims]
-    return list(dict.fromkeys([*names, *stated, *claimed]))
-
-
-def _about(record: Found) -> tuple[str, ...]:
-    """What a record is about, in whatever capitals and spaces."""
-    match record:
-        case EntityFound():
-            parts: tuple[str, ...] = (record.name,)
-        case RelationFound():
-            parts = (record.source, record.target, record.predicate)
-        case ClaimFound():
-            parts = (record.subject, record.object, record.kind, record.status, record.since, record.until)
-    return tuple(" ".join(fold(part).split()) for part in parts)
-
-
-def _words(text: str) -> str:
-    """Folded words, each between blanks: parts are found in wholes, whatever stands between the words."""
-    return f" {' '.join(_ANY_WORD.findall(fold(text)))} "
-
 
 # --- relations of names in a sentence --------------------------------------------------------------------------------
 
@@ -273,7 +154,7 @@ def extract_offline(title: str, passage: str) -> Extracted:
         row = piece.kind == "row"
         relations += of_row(passage, start, end, inside) if row else statements(passage, start, end, inside, topic)
     kinds: dict[str, str] = {}
-    for span in [*names, *actors(passage)]:
+    for span in names:
         if kinds.get(span.text, "thing") == "thing":
             kinds[span.text] = span.kind
     entities = [EntityFound(name=name, kind=kind, description=described.get(name, "")) for name, kind in kinds.items()]
@@ -342,42 +223,6 @@ def stated_aliases(text: str, names: list[NameSpan], topic: str) -> Iterator[tup
             yield first.text, second.text, text[first.start : second.end]
     if topic and names and names[0].start < 60 and _ALSO.search(text[: names[0].start]):
         yield topic, names[0].text, text[: names[0].end]
-
-
-# --- people and places of a story ------------------------------------------------------------------------------------
-
-_STORY = {name: "|".join(words) for name, words in groups_in("english", "story").items()}
-_PEOPLE, _KINDRED, _PLACES = _STORY["people"], _STORY["kindred"], _STORY["places"]
-_OLD = f"(?:(?:{_STORY['adjectives']}) )?"
-_SPOKEN = regex(r"\b(?:said|says|cried|asked|replied|answered|exclaimed|whispered|returned)\b")
-_KIN = regex(
-    r"\b(?!(?:There|Here|It|That|This|What|Who|Where|He|She|Let)\b)[A-Z][a-z]+(?:['’]s) "
-    rf"{_OLD}(?:{_PEOPLE}|{_KINDRED}|self|office|house|counting-house)\b"
-)
-# "The uncle" is somebody; "his uncle" is another one in every house.
-_DEFINITE = regex(
-    rf"\b(?:the (?:very )?({_OLD}(?:{_PEOPLE}|{_KINDRED}|{_PLACES}))|"
-    rf"(?:his|her|their|my|our) ({_OLD}(?:{_PEOPLE}|{_PLACES})))\b",
-    re.I,
-)
-_PLACE_HEAD = regex(rf"(?:{_PLACES})$")
-_OPENING_QUOTE = regex(r"(?<!\w)[\"“'‘](?=\w)")
-_QUOTES = 2  # openings of speech that make a story
-
-
-def actors(text: str) -> list[NameSpan]:
-    """The first place of each nameless person and place in a story, in order."""
-    if len(_OPENING_QUOTE.findall(text)) < _QUOTES or not _SPOKEN.search(text):
-        return []
-    mentions = [(match.group(), match.start()) for match in _KIN.finditer(text)]
-    for match in _DEFINITE.finditer(text):
-        group = match.lastindex or 0
-        mentions.append((match.group(group), match.start(group)))
-    first: dict[str, NameSpan] = {}
-    for name, at in sorted(mentions, key=lambda item: item[1]):
-        kind = "place" if _PLACE_HEAD.search(name) else "person"
-        first.setdefault(name.lower(), NameSpan(name, at, at + len(name), kind))
-    return list(first.values())
 
 
 # --- what a reader overlooked ----------------------------------------------------------------------------------------

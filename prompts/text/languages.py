@@ -1,10 +1,9 @@
 """Languages: which one a text is in, and what differs between them.
 
-English and Chinese have rules; a further language has a stemmer, and its function and question words where
-`data/languages.toml` holds them.
+English and Chinese have rules; a further language has a stemmer, and its function words where `data/languages.toml`
+holds them.
 """
 
-import re
 import unicodedata
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -33,7 +32,6 @@ _OF_SCRIPT = {
     "CYRILLIC": "ru",
 }
 _CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals tell no name
-_ASKED = ("number", "date", "person", "reason")
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,6 @@ class Language:
         """The names in a text by their looks, in order."""
         return () if self.code in _CAPITAL_NOUNS else names_of(text)
 
-    def asks_for(self, question: str) -> str:
-        """What its question word asks for: "number", "date", "person", "reason", or "" where its rules stand elsewhere
-        (English, Chinese) or no word tells."""
-        return next((kind for kind, pattern in _question_words(self.code) if pattern.search(question)), "")
-
 
 ENGLISH, CHINESE = Language("en"), Language("zh")
 
@@ -88,12 +81,6 @@ ENGLISH, CHINESE = Language("en"), Language("zh")
 def names_of(text: str) -> tuple[NameSpan, ...]:
     """The names in a text by their looks; kept, since telling Chinese words apart takes milliseconds."""
     return tuple(name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))]))
-
-
-@cache
-def _question_words(code: str) -> list[tuple[str, re.Pattern[str]]]:
-    known = known_languages().get(code, {})
-    return [(kind, re.compile(rf"\b(?:{'|'.join(known[kind].split())})\b", re.I)) for kind in _ASKED if kind in known]
 
 
 # --- detection -------------------------------------------------------------------------------------------------------

@@ -1,10 +1,7 @@
 """Likeness of two names, other writings of one name, and what tells two names apart, by letters and words alone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
-
-from rapidfuzz.distance import OSA
 
 from prompts.text.amounts import MONTHS, WEEKDAYS
 from prompts.text.names import KIND_OF, kind_of_words
@@ -15,17 +12,12 @@ from prompts.text.words import (
     fold_name,
     groups_in,
     is_han,
-    name_words,
     plain_name,
     simplified,
     words_in,
 )
 
 SAME_WORD = 0.8  # likeness of letters from which two words may be one word, misspelt
-_ABBREVIATED = 0.9
-_INITIAL = 0.75
-_LEAST_CUT = 3  # letters of an abbreviated word
-_SAYS_LITTLE = frozenset("the a an of and de la le el du des and & at in on for by to van von der den al".split())
 _ORDINAL = regex(r"(?<=\d)(?:st|nd|rd|th)$")
 # Of each group a name has one member at most; two names with different ones are two things.
 _OPPOSED = (
@@ -34,58 +26,6 @@ _OPPOSED = (
     frozenset(MONTHS),
 )
 _HAN_OPPOSED = ("东西南北", "上下中", "新旧老", "大小", "前后", "男女", "一二三四五六七八九十")
-
-
-def words_of(name: str) -> list[str]:
-    """The folded words of a name, in order; apostrophes inside them are gone."""
-    return [word.folded.replace("'", "") for word in name_words(name)]
-
-
-def alike(first: Sequence[str], second: Sequence[str]) -> float:
-    """From 0 to 1, of two names as words: how much of the shorter is in the longer, and of both in each other.
-
-    A word also counts where it is cut ("deli"), an initial, or misspelt.
-    """
-    short, long, total, _ = _matched(first, second)
-    if not short:
-        return float(list(first) == list(second))
-    return 0.5 * total / len(short) + total / (len(short) + len(long))
-
-
-def unmatched(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The telling words that only one of two names has, of either."""
-    short, long, _, pairs = _matched(first, second)
-    of_short, of_long = {word for word, _ in pairs}, {other for _, other in pairs}
-    return [word for word in short if word not in of_short], [word for word in long if word not in of_long]
-
-
-def _matched(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], float, list[tuple[str, str]]]:
-    """The telling words of the shorter and the longer name, how alike those are that pair up in sum, and the pairs."""
-    short, long = sorted(([word for word in name if word not in _SAYS_LITTLE] for name in (first, second)), key=len)
-    left = list(long)
-    total, pairs = 0.0, []
-    for word in short:
-        best = max(left, key=lambda other: _word_likeness(word, other), default="")
-        likeness = _word_likeness(word, best)
-        if likeness:
-            total += likeness
-            left.remove(best)
-            pairs.append((word, best))
-    return short, long, total, pairs
-
-
-def _word_likeness(word: str, other: str) -> float:
-    if word == other:
-        return 1.0
-    if not word or not other or word[0] != other[0]:
-        return 0.0
-    short, long = sorted((word, other), key=len)
-    if len(short) == 1:
-        return _INITIAL
-    if len(short) >= _LEAST_CUT and long.startswith(short):
-        return _ABBREVIATED
-    likeness = float(OSA.normalized_similarity(word, other))
-    return likeness if likeness >= SAME_WORD else 0.0
 
 
 def opposed(first: Sequence[str], second: Sequence[str]) -> str:
@@ -114,28 +54,6 @@ def numbers_of(words: Sequence[str]) -> frozenset[str]:
     """The figures of a name, and after its first word ordinals, number words and Roman numerals as figures."""
     plain = [*words[:1], *(_ONE_WRITING.get(word, word) for word in words[1:])]
     return frozenset(_ORDINAL.sub("", word) for word in plain if any(sign.isdigit() for sign in word))
-
-
-_LONG_NUMBER = regex(r"(?<!\w)\+?\(?\d(?:[\s/().-]{0,3}\d){6,14}(?!\w)")
-_FIGURE = regex(r"(?<![\w.])(?!(?:1[5-9]|20)\d\d(?!\w))\d{3,6}[a-z]?(?!\w)")
-
-
-class Numbers(NamedTuple):
-    """Numbers of seven digits and more however they are grouped, such as telephones; and shorter ones, but years."""
-
-    long: frozenset[str]
-    short: frozenset[str]
-
-
-def numbers_said(texts: Iterable[str]) -> Numbers:
-    """The numbers that texts hold."""
-    long: set[str] = set()
-    short: set[str] = set()
-    for text in texts:
-        for match in _LONG_NUMBER.finditer(text):
-            long.add("".join(c for c in match.group() if c.isdigit()))
-        short.update(_FIGURE.findall(_LONG_NUMBER.sub(" ", text)))
-    return Numbers(frozenset(long), frozenset(short))
 
 
 # Before a full name they say what somebody is; those that may stand for a spouse ("Mrs John Smith") are left out.

@@ -70,14 +70,9 @@ _LEAST_SHARED = 5  # letters that two words of one family begin with
 _AGENT = regex(r"(?:ations?|ions?|ors?|ers?|ress|ments?|ship|ing|ist|ity|al|ed|ic)$")
 
 # A meaning, and the words and short phrases that may stand for it. A word may have several meanings.
-# What a relation says in one direction, the other says in the opposite one.
-_OPPOSITES = (("parent", "child"), ("teach", "student"), ("succeed", "precede"))
 _FEMALE = "mother mom mum mama mommy daughter wife sister bride heiress niece aunt 母亲 妈妈 女儿 妻子 姐姐 妹妹"
 _MALE = "father dad daddy papa son husband brother groom nephew uncle 父亲 爸爸 儿子 丈夫 哥哥 弟弟"
-SEXES = ("female", "male")
 _SEX_OF = dict.fromkeys(_FEMALE.split(), "female") | dict.fromkeys(_MALE.split(), "male")
-_SMALL = frozenset("of by in is has had was were the a an to at for on from with and or as be are been".split())
-_SPLIT = regex(r"(?<=[a-z])(?=[A-Z])|[^\w]+|_+")
 
 
 @lru_cache(maxsize=1)
@@ -108,18 +103,6 @@ def meanings(word: str) -> frozenset[str]:
     return _lexicon().get(word, frozenset())
 
 
-@lru_cache(maxsize=20_000)
-def relation_words(relation: str) -> tuple[tuple[str, ...], ...]:
-    """The telling stems of a relation's name, a group for each of its dotted parts, the last and most telling first."""
-    parts = [part for part in re.split(r"[./]|__", relation) if part] or [relation]
-    groups = []
-    for part in reversed(parts):
-        words = [fold(word) for word in _SPLIT.split(part) if word]
-        telling = [word for word in words if word not in _SMALL] or words
-        groups.append(tuple(stem(word) for word in telling))
-    return tuple(group for group in groups if group)
-
-
 @lru_cache(maxsize=200_000)
 def likeness(word: str, other: str) -> float:
     """From 0 to 1, of two stems or phrases: equal, of one meaning, or of one family ("author" and "authored")."""
@@ -133,15 +116,6 @@ def likeness(word: str, other: str) -> float:
 
 
 @lru_cache(maxsize=50_000)
-def handles(word: str) -> frozenset[str]:
-    """Marks of a stem or phrase: two that are alike share one, so that they can be looked up."""
-    opposite = {
-        other for meaning, other in (*_OPPOSITES, *((b, a) for a, b in _OPPOSITES)) if meaning in meanings(word)
-    }
-    return frozenset({word, f"root:{_root(word)}", f"begins:{word[:_LEAST_SHARED]}", *meanings(word), *opposite})
-
-
-@lru_cache(maxsize=50_000)
 def _root(word: str) -> str:
     bare = _AGENT.sub("", word)
     return bare if len(bare) > 2 else word
@@ -151,23 +125,6 @@ def _family(word: str, other: str) -> bool:
     short, long = sorted((word, other), key=len)
     shared = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     return shared >= _LEAST_SHARED and shared >= len(short) - 1 and len(long) - shared <= _LEAST_SHARED
-
-
-@lru_cache(maxsize=50_000)
-def is_opposite(word: str, relation: str) -> bool:
-    """Whether a word asks for a relation the other way round ("parent" of `children`)."""
-    asked = meanings(word)
-    relation_meanings = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
-    return any(
-        (a in asked and b in relation_meanings) or (b in asked and a in relation_meanings) for a, b in _OPPOSITES
-    )
-
-
-@lru_cache(maxsize=20_000)
-def is_one_way(relation: str) -> bool:
-    """Whether a relation, read backwards, means something else that has a name of its own ("children": parents)."""
-    relation_meanings = frozenset[str]().union(*(meanings(part) for part in relation_words(relation)[0]))
-    return any(a in relation_meanings or b in relation_meanings for a, b in _OPPOSITES)
 
 
 def sex_of(word: str) -> str:

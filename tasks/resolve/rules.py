@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from prompts.resolve import Decided, Pair, decide
+from prompts.resolve import UNDECIDED, Decided, Pair
 from prompts.text.likeness import PERSONAL_TITLES, ZH_TITLE, form, initials_of
 from prompts.text.names import CLASSES, TITLES, kind_of_words
 from prompts.text.names_zh import is_generic
@@ -70,10 +70,10 @@ def prepare(
 
 
 def resolve(prepared: Prepared, decided: Mapping[Pair, Decided]) -> Resolved:
-    """The group of every (document, key); a pair without a decision is decided by the offline rule."""
+    """The group of every (document, key); a pair without a decision is not joined."""
     known, joined = prepared.read, prepared.joined.copy()
     for keys_of_pair, pair in prepared.open:
-        verdict = decided.get(pair) or decide(pair)
+        verdict = decided.get(pair, UNDECIDED)
         if verdict.same:
             joined.join(*keys_of_pair, verdict.reason)
     homonyms = Homonyms(known, joined)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelRefused
-from prompts.filter import HYPOTHESES, Filter, FilterRequest, Judgement, Judgements, Label
+from prompts.filter import HYPOTHESES, NOT_JUDGED, Filter, FilterRequest, Judgement, Judgements, Label
 from storage.answer_records import Passage
 from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import FilterRow, Row, TrainingCurve
@@ -47,7 +47,7 @@ async def judge_passages(
     async def judged(question: EvaluationQuestion) -> None:
         passages = (await find([question.question]))[:most]
         texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
-        verdicts = await judge.run(FilterRequest(question.question, texts, lambda _: 1.0, "weak"), texts)
+        verdicts = await judge.run(FilterRequest(question.question, texts, "weak"), texts)
         new = [
             FilterRow(
                 id=f"{question.id}#{number}", question=question.question, title=passages[number - 1].title,
@@ -105,14 +105,14 @@ def same_label(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> float:
 
 
 async def labels_by(rows: Sequence[FilterRow], judge: Filter) -> list[str]:
-    """The label that a filter gives to each row, its passage alone; without a model by the rules, and none
-    where its answer cannot be read."""
+    """The label that a filter gives to each row, its passage alone: neutral without a model, and none where its answer
+    cannot be read."""
 
     async def label(row: FilterRow) -> str:
         texts = [NumberedText(1, row.title, row.passage)]
-        request = FilterRequest(row.question, texts, lambda _: 1.0, row.hypothesis)
+        request = FilterRequest(row.question, texts, row.hypothesis)
         if not judge.judges(request):
-            return judge.offline_verdicts(request)[0].label
+            return NOT_JUDGED.label
         try:
             verdicts = await judge.run(request, texts)
         except ModelRefused:

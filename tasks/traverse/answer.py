@@ -11,7 +11,7 @@ from prompts.structures import markdown_table
 from prompts.text.evidence import Evidence
 from prompts.text.regex import regex
 from prompts.text.words import is_han
-from storage.answer_records import Fallback, SubQuestion
+from storage.answer_records import SubQuestion
 from storage.graph_records import Relation
 from storage.records import Chunk
 from tasks.answer import StatedAnswer
@@ -121,32 +121,17 @@ def relations_in(chains: Sequence[Chain]) -> list[Relation]:
 # --- the answer ------------------------------------------------------------------------------------------------------
 
 
-def traversal_answer(
-    question: str, asks_if: bool, steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Statements
-) -> StatedAnswer:
-    """The last step's outcome as an answer; `asks_if` says that yes or no is asked."""
-    last, end, before = steps[-1], outcomes[-1], outcomes[:-1]
-    yes, no = ("是", "否") if is_han(question) else ("Yes", "No")
+def traversal_answer(steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Statements) -> StatedAnswer:
+    """The last step's outcome as an answer: what was found, and the statements that it rests on."""
+    last, end = steps[-1], outcomes[-1]
     if isinstance(end, Problem):
-        results = [outcome for outcome in before if isinstance(outcome, StepResult)]
-        if asks_if and last.operator == "intersect" and len(results) == len(before):
-            # Both were found and share nothing; the statements show it.
-            return _answer(_listed([no]), [chain for result in results for chain in result.chains], stated, (no,))
         return refused(end)
-    chains, paths = (
-        sorted(end.chains, key=len),
-        "\n".join(islice(path_list(stated, end.chains, numbered=False), MOST_STATEMENTS)),
-    )
-    if asks_if and last.operator in {"check", "connect", "intersect"}:
-        if last.operator == "connect" and all(len(chain) > 1 for chain in chains):
-            # A chain of several relations says how things are tied, not that it is so.
-            return _answer(paths, chains, stated, fallback="partial")
-        shared = _names(end, stated) if last.operator == "intersect" else ()
-        return _answer(_listed([yes, *shared]), chains, stated, (yes,))
+    chains = sorted(end.chains, key=len)
     if last.operator in _FACTS:
         values = _names(end, stated)
         return _answer(_listed(values), chains, stated, values)
-    return _answer(paths if last.operator in {"connect", "check"} else "", chains, stated)
+    paths = islice(path_list(stated, end.chains, numbered=False), MOST_STATEMENTS)
+    return _answer("\n".join(paths) if last.operator in {"connect", "check"} else "", chains, stated)
 
 
 def refused(problem: Problem) -> StatedAnswer:
@@ -154,16 +139,14 @@ def refused(problem: Problem) -> StatedAnswer:
     return StatedAnswer(problem.sentence(), fallback="abstained", answered_by="traversal")
 
 
-def _answer(
-    lead: str, chains: Sequence[Chain], stated: Statements, values: tuple[str, ...] = (), fallback: Fallback = "none"
-) -> StatedAnswer:
+def _answer(lead: str, chains: Sequence[Chain], stated: Statements, values: tuple[str, ...] = ()) -> StatedAnswer:
     """With the statements of the chains in words and the numbers of their sources, each place once."""
     lines: dict[tuple[str, int, int], str] = {}
     for statement in map(stated.of, relations_in(chains)):
         if len(lines) < MOST_STATEMENTS and statement.number != UNSHOWN:
             place = (statement.document, statement.start, statement.end)
             lines.setdefault(place, f"{in_words(statement.text)} {_mark(statement)}")
-    return StatedAnswer("\n".join(filter(None, [lead, *lines.values()])), values, fallback, "traversal")
+    return StatedAnswer("\n".join(filter(None, [lead, *lines.values()])), values, "partial", "traversal")
 
 
 def _names(result: StepResult, stated: Statements) -> tuple[str, ...]:

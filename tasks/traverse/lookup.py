@@ -1,18 +1,21 @@
-"""Look-ups: what a walk may answer without a model, and when a triple says it word for word.
+"""Look-ups: what is walked for a question without a model, and when a triple says it word for word.
 
-Nothing is read into a look-up. It names one thing as the graph does and has the words of one or two relations; what
-else it says are words that ask, or what all results are called by ("Which *bridge* …"). It is supported where one
-relation is walked in the direction that the words say; which way two relations are meant no words tell for sure.
+A look-up reads nothing into a question. The question names one thing as the graph does, and has the words of one or two
+relations that lead on from it; its other words only ask, or are what all results are called by ("Which *bridge* …").
+A look-up is supported where one relation is walked in the direction that the words say. For all other questions the
+graph shows what it holds: the shortest paths between two things, or what is stated of one.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from prompts.text.negation import is_negated
 from prompts.text.words import CJK, STOPWORDS, WORD, fold, fold_name, is_han, stem
+from prompts.traverse import Hop, PlanStep
 from storage.answer_records import Fallback
-from tasks.traverse.entity_names import Linked
-from tasks.traverse.plan import CheckedStep, StepResult, TraversalGraph
+from tasks.traverse.entity_names import Linked, NamedEntity
+from tasks.traverse.meta_paths import chains_along
+from tasks.traverse.plan import CheckedStep, Problem, StepResult, TraversalGraph
 
 MOST_HOPS = 2
 SLOT = "\u25a1"  # stands for the name in the question
@@ -21,6 +24,23 @@ _ASKING = frozenset("a an the who whom what which whose did do does is was were 
 _ASKING_HAN = frozenset("谁什么哪些个座位的了是由被")
 _OF = re.compile(rf"\b(?:of|by)(?: the)? *{SLOT}", re.IGNORECASE)
 _BY_WHOM = re.compile(r"\bby\b|由谁|被谁|是谁", re.IGNORECASE)
+
+
+def plan_without_model(question: str, linked: Linked, graph: TraversalGraph, *, imported: bool) -> PlanStep | Problem:
+    """A look-up where the question is one of imported triples, else what the graph holds of what is named; a Problem
+    where that is nothing."""
+    names = [name for name in linked.named if not name.doubtful] or list(linked.named)
+    if len(names) < 2 and linked.unlinked:
+        return graph.unknown(linked.unlinked[0])
+    if not names:
+        return Problem("not in the graph", "the question names nothing that the graph knows.")
+    first, *others = names
+    if others:
+        targets = tuple(name for other in others for name in graph.names_of(other.entities))
+        return PlanStep(operator="connect", sources=graph.names_of(first.entities), targets=targets)
+    if imported and (hops := _worded_hops(question, first, graph)):
+        return PlanStep(operator="follow", sources=graph.names_of(first.entities), hops=hops)
+    return PlanStep(operator="neighbours", sources=graph.names_of(first.entities))
 
 
 def support_of_lookup(
@@ -34,29 +54,68 @@ def support_of_lookup(
     [called] = graph.names_of(name.entities)
     if step.operator != "follow" or fold_name(called) != fold_name(name.text):
         return None
-    asked = f"{question[: name.start]} {SLOT} {question[name.end :]}"
-    chinese, relations = is_han(question), [hop.relation for hop in step.hops]
-    says = _han_says(asked, relations) if chinese else _says(asked, relations, graph.names_of(end.entities))
-    if not says or len(step.hops) > MOST_HOPS:
+    asked = _slotted(question, name)
+    relations = [hop.relation for hop in step.hops]
+    if len(step.hops) > MOST_HOPS or not _says(asked, relations, graph.names_of(end.entities)):
         return None
     [hop, *others] = step.hops
-    walked = _han_inverse(asked, hop.relation) if chinese else _inverse(asked, hop.relation)
-    return "none" if walked == hop.inverse and not others else "partial"
+    return "none" if not others and _is_inverse(asked, hop.relation) == hop.inverse else "partial"
+
+
+def _worded_hops(question: str, name: NamedEntity, graph: TraversalGraph) -> tuple[Hop, ...]:
+    """The one or two relations from a name that the question has all the words of; empty where there are none."""
+    asked = _slotted(question, name)
+    for hops in sorted(_ways(name.entities, asked, graph), key=lambda hops: (len(hops), hops)):
+        ends = graph.names_of(list(chains_along(graph.facts, name.entities, hops)))
+        if _says(asked, [hop.relation for hop in hops], ends):
+            return hops
+    return ()
+
+
+def _ways(entities: Sequence[str], asked: str, graph: TraversalGraph) -> Iterator[tuple[Hop, ...]]:
+    """The ways that the question's words hold: one relation in the direction that they say, or two relations."""
+    for first in _leaving(entities, asked, graph):
+        if _is_inverse(asked, first.relation) == first.inverse:
+            yield (first,)
+        ends = list(chains_along(graph.facts, entities, [first]))
+        for second in _leaving(ends, asked, graph):
+            if second.relation != first.relation:
+                yield first, second
+
+
+def _leaving(entities: Sequence[str], asked: str, graph: TraversalGraph) -> list[Hop]:
+    leaving = graph.facts.leaving(entities)
+    return [Hop(relation=name, inverse=inverse) for name, inverse in leaving if _holds(asked, name)]
+
+
+def _slotted(question: str, name: NamedEntity) -> str:
+    return f"{question[: name.start]} {SLOT} {question[name.end :]}"
+
+
+def _holds(asked: str, relation: str) -> bool:
+    """Whether the question has all words of a relation."""
+    if is_han(asked):
+        return relation in asked
+    telling = _words_of(relation) - STOPWORDS
+    return bool(telling) and telling <= set(_stems(asked))
 
 
 def _says(asked: str, relations: Sequence[str], results: Sequence[str]) -> bool:
-    words, known = set(_stems(asked)), set(_ASKING)
+    """Whether the question says these relations and nothing else; the words that all results share are no more than
+    their kind."""
+    if is_han(asked):
+        return _han_says(asked, relations)
+    known = set(_ASKING)
     known |= set.intersection(*({*_stems(result)} for result in results)) if results else set()
-    for relation in relations:
-        own = _words_of(relation)
-        if not own - STOPWORDS or not own - STOPWORDS <= words:
-            return False
-        known |= own
-    return words <= known
+    known = known.union(*map(_words_of, relations))
+    return all(_holds(asked, relation) for relation in relations) and set(_stems(asked)) <= known
 
 
-def _inverse(asked: str, relation: str) -> bool:
+def _is_inverse(asked: str, relation: str) -> bool:
     """Whether the words ask for what the relation leads to the name from: "who designed □", "□ was designed by"."""
+    if is_han(asked):
+        behind = asked.index(relation) > asked.index(SLOT)
+        return bool(_BY_WHOM.search(asked)) if behind else True
     telling = _words_of(relation) - STOPWORDS
     place = min(match.start() for match in WORD.finditer(fold(asked)) if stem(match[0]) in telling)
     behind = place > fold(asked).index(SLOT)
@@ -78,7 +137,3 @@ def _han_says(asked: str, relations: Sequence[str]) -> bool:
             return False
         rest = rest.replace(relation, "", 1)
     return set(re.sub(rf"[^{CJK}]", "", rest)) <= _ASKING_HAN
-
-
-def _han_inverse(asked: str, relation: str) -> bool:
-    return bool(_BY_WHOM.search(asked)) if asked.index(relation) > asked.index(SLOT) else True

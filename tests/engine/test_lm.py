@@ -40,7 +40,7 @@ from prompts.text.tokens import count_tokens
 from tests.engine.fakes import Sheet
 from tests.server.client import Server
 
-SUMMARIZE = SummarizeEntity.in_dspy()
+SUMMARIZE = SummarizeEntity
 FORMAT = JsonFormat()
 CALL = Call(
     "summarize",

@@ -23,8 +23,8 @@ from prompts.text.words import is_han
 
 RECORDS = RecordsFormat(E="entities", R="relations")
 JSON = JsonFormat()
-WRITE = AnswerStep.task.in_dspy()
-EXTRACT, FILTER, REPORT = ExtractGraph.in_dspy(), FilterKnowledge.in_dspy(), WriteReport.in_dspy()
+WRITE = AnswerStep.task
+EXTRACT, FILTER, REPORT = ExtractGraph, FilterKnowledge, WriteReport
 
 
 def test_a_request_names_its_step_and_marks_its_fields() -> None:

@@ -173,7 +173,7 @@ async def test_without_a_model_judging_is_refused_in_words() -> None:
 
 
 def test_a_verdict_has_its_reason_before_it() -> None:
-    fields: Sequence[str] = list(Judge.task.in_dspy().output_fields["judgement"].annotation.model_fields)
+    fields: Sequence[str] = list(Judge.task.output_fields["judgement"].annotation.model_fields)
     assert fields == ["reason", "winner"]
     assert set(CRITERIA) == {"comprehensiveness", "diversity", "empowerment", "directness", "overall"}
     assert isinstance(Judge(Models.offline()).module, dspy.Predict)

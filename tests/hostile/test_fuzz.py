@@ -48,6 +48,6 @@ def test_any_filter(words: list[str]) -> None:
 
 @given(RECORDS)
 def test_any_reply(pieces: list[str]) -> None:
-    for form, signature in ((Extract.output_format, ExtractGraph.in_dspy()), (JsonFormat(), AnswerQuestion.in_dspy())):
+    for form, signature in ((Extract.output_format, ExtractGraph), (JsonFormat(), AnswerQuestion)):
         with suppress(NotAsAsked):
             assert set(form.read(signature, "".join(pieces))) == set(signature.output_fields)

@@ -136,7 +136,7 @@ def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["extract", "answer"])
 def test_a_reply_of_a_model(case: Case, step: str) -> None:
     form, task = (Extract.output_format, ExtractGraph) if step == "extract" else (JsonFormat(), AnswerQuestion)
-    signature = task.in_dspy()
+    signature = task
     reply = restore(without_thinking(text_of(case["content"])))
     error, outputs = tried(lambda: form.read(signature, reply), NotAsAsked)
     assert len(error) < 2_000

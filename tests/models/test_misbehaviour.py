@@ -214,7 +214,7 @@ async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and
     assert not holds_examples(place.graph())
 
 
-EXTRACTED = Extract.output_format.write(ExtractGraph.in_dspy(), EXAMPLES[0])
+EXTRACTED = Extract.output_format.write(ExtractGraph, EXAMPLES[0])
 
 
 def holds_examples(graph: Export) -> bool:

@@ -18,7 +18,7 @@ Made = TypeVar("Made", bound=Step)
 def scripted(step: type[Made], *answers: object, effort: Effort = "medium", **arguments: Any) -> Made:
     """A step on a model that gives these answers in turn, each the value of the step's one output field."""
     made = step(Models({}, policy=Policy.of(effort)), **arguments)
-    (field,) = step.task.in_dspy().output_fields
+    (field,) = step.task.output_fields
     made.lm = DummyLM([{field: answer} for answer in answers], adapter=dspy.JSONAdapter())
     return made
 

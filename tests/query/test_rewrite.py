@@ -178,7 +178,7 @@ PASSAGES = [Passage(document=name, title=name, chunk=f"c_{name}", score=1, text=
 
 def request(all_read: bool = False) -> FilterRequest:
     passages = [NumberedText(n, one.title, one.text) for n, one in enumerate(PASSAGES, 1)]
-    return FilterRequest(TUNNEL, passages, lambda _: 1.0, all_read=all_read)
+    return FilterRequest(TUNNEL, passages, all_read=all_read)
 
 
 def judged(*labels: str) -> dict[str, object]:
@@ -246,7 +246,7 @@ async def test_where_the_answer_reads_everything_the_call_is_spared_but_not_at_h
     assert list((await filter_passages(request(all_read=True), PASSAGES, high)).chunks) == ["c_lake"]
 
 
-async def test_without_a_model_every_passage_goes_on_under_a_label() -> None:
+async def test_without_a_model_no_passage_is_judged_and_all_go_on() -> None:
     found = await filter_passages(request(), PASSAGES, Filter(Models.offline()))
     assert (len(found.chunks), found.counts.tier) == (3, "all")
-    assert [one.label for one in found.counts.judged] == ["entailment", "neutral", "entailment"]
+    assert [one.label for one in found.counts.judged] == ["neutral"] * 3

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from prompts.offline.answer import OfferedPassage, best_excerpts, shown
+from prompts.offline.excerpts import OfferedPassage, best_excerpts, shown
 from prompts.text.evidence import Evidence
 from prompts.text.languages import language_among, language_of
 from prompts.text.question import is_nested, parse_question
@@ -235,8 +235,3 @@ def test_forms_of_a_word_have_one_stem(one: str, other: str, code: str) -> None:
 def test_a_question_gets_a_quotation_in_its_language(question: str, text: str, quote: str) -> None:
     answer = best_excerpts(question, [OfferedPassage(1, "", "", text)], lambda term: 2.0)
     assert quote in shown(answer).text
-
-
-def test_what_is_not_spoken_of_is_no_answer_in_any_language() -> None:
-    offered = [OfferedPassage(1, "", "", GERMAN)]
-    assert best_excerpts("Wie viele Einwohner hat Hamburg?", offered, lambda term: 2.0).excerpts == ()

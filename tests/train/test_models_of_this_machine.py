@@ -86,7 +86,7 @@ def test_a_cross_encoder_learns_the_labels_and_is_the_filters_model(tmp_path: Pa
     given = asyncio.run(labels_by(rows, filter_on(str(folder))))
     assert sum(label == row.label for label, row in zip(given, rows, strict=True)) >= 10
     passages = [NumberedText(4, "", "the bridge was red not"), NumberedText(7, "", "the bridge was red the")]
-    request = FilterRequest("is the bridge red", passages, lambda _: 1.0)
+    request = FilterRequest("is the bridge red", passages)
     judge = filter_on(str(folder))
     assert judge.judges(request)
     assert set(asyncio.run(judge.run(request, passages))) == {4, 7}

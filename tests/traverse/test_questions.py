@@ -13,10 +13,7 @@ from flows.index import IndexOptions, build_index
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from prompts.offline.traverse import SURE, classify_offline
-from prompts.text.words import stem
 from prompts.traverse import MAX_STEPS, Hop, PlanStep, TraversalPlan
-from storage.answer_records import QuestionType
 from storage.columns import ById
 from storage.database import Database
 from storage.graph import TraversalReader
@@ -24,64 +21,49 @@ from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk, content_id
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.answer import Statements, entity_table, path_list, relation_table
-from tasks.traverse.meta_paths import step_score
 from tasks.traverse.plan import CheckedStep, Problem, StepResult, around, check, shortest_paths, traverse
-from tasks.traverse.relation_cues import Cue
 from tests.records import chunk_of
 from tests.server.client import Server
 from tests.traverse.conftest import Asking
 from tests.workspaces import indexed, opened, session_on
 
-EXAMPLES: list[tuple[str, QuestionType, set[str]]] = [
-    # (s,p,*): one relation, several, against their direction, by a synonym, by the words around the name
-    ("Who are the children of ada_vell?", "sp*", {"bruno_vell", "cleo_vell"}),
-    ("what is the gender of bruno_vell 's kid ?", "sp*", set()),
-    ("what is the sex of dov_arlen 's offspring ?", "sp*", {"female"}),
-    ("Where was cleo_vell born?", "sp*", {"hallen"}),
-    ("How did bruno_vell die?", "sp*", {"drowning"}),
-    ("Who is the grandmother of finn_vell?", "sp*", {"ada_vell"}),
-    ("What does dov_arlen 's wife do for a living?", "sp*", {"glazier"}),
-    ("Who are the parents of cleo_vell?", "sp*", {"ada_vell", "dov_arlen"}),
-    ("Which films did dov_arlen direct?", "sp*", {"the glass harp", "salt road"}),
-    ("Which actors starred in the films that dov_arlen directed?", "sp*", {"cleo_vell"}),
-    ("ada_vell的配偶的职业是什么？", "sp*", {"glazier"}),
-    # counting
-    ("How many children does ada_vell have?", "sp*", {"2"}),
-    ("How many grandchildren does ada_vell have?", "sp*", {"3"}),
-    # (s,p,o): what two share, whether it is so
-    ("Which children do ada_vell and dov_arlen share?", "spo", {"cleo_vell"}),
-    ("Do ada_vell and dov_arlen have the same profession?", "spo", {"Yes"}),
-    ("Is dov_arlen the husband of ada_vell?", "spo", {"Yes"}),
-    ("Is bruno_vell male?", "spo", {"Yes"}),
-    ("Who is the child of ada_vell and dov_arlen?", "spo", {"cleo_vell"}),
-    ("Who directed the glass harp and salt road?", "spo", {"dov_arlen"}),
-]
+LOOKED_UP = {
+    "Who are the children of ada_vell?": ("none", {"bruno_vell", "cleo_vell"}),
+    "Who is the spouse of ada_vell?": ("none", {"dov_arlen"}),
+    "Who are the children of the spouse of ada_vell?": ("partial", {"cleo_vell"}),
+}
 
 
-# All others are read by rules: by a synonym, two relations, counting, what two share.
-WORD_FOR_WORD = {"Who are the children of ada_vell?"}
-
-
-@pytest.mark.parametrize(("question", "kind", "values"), EXAMPLES, ids=[question for question, _, _ in EXAMPLES])
-async def test_a_question_is_answered_by_walking(
-    question: str, kind: QuestionType, values: set[str], asked: Asking
-) -> None:
+@pytest.mark.parametrize("question", LOOKED_UP)
+async def test_relations_in_the_question_are_looked_up(question: str, asked: Asking) -> None:
     answer = await asked(question)
-    assert (answer.trace.mode, answer.trace.question_type, set(answer.values)) == ("traverse", kind, values)
-    said = "none" if question in WORD_FOR_WORD else "partial"
-    assert answer.fallback == (said if values else "abstained")
+    said, values = LOOKED_UP[question]
+    assert (answer.trace.question_type, answer.fallback, set(answer.values)) == ("sp*", said, values)
     assert all(row.supported is (True if said == "none" else None) for row in answer.grounding)
-    assert bool(answer.citations) == bool(values)
     assert all(citation.verified for citation in answer.citations)
+    assert answer.citations
     assert answer.usage.calls == 0
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many children does ada_vell have?",
+        "What is the sex of dov_arlen 's offspring ?",
+        "Where was cleo_vell born?",
+        "Who is the grandmother of finn_vell?",
+        "Who is older than ada_vell?",
+    ],
+)
+async def test_without_a_model_nothing_is_concluded(question: str, asked: Asking) -> None:
+    answer = await asked(question)
+    assert (answer.trace.question_type, answer.values, answer.fallback) == ("s**", (), "partial")
+    assert all(row.supported is None for row in answer.grounding)
+
+
 async def test_citations_are_the_lines_that_state_the_way(asked: Asking) -> None:
-    answer = await asked("what is the cause of death of ada_vell 's son ?")
-    assert [citation.quote for citation in answer.citations] == [
-        "ada_vell -[children]-> bruno_vell",
-        "bruno_vell -[cause_of_death]-> drowning",
-    ]
+    answer = await asked("Who are the children of the spouse of ada_vell?")
+    assert "ada_vell -[spouse]-> dov_arlen" in [citation.quote for citation in answer.citations]
     assert {citation.chunk for citation in answer.citations} <= {passage.chunk for passage in answer.passages}
 
 
@@ -102,31 +84,15 @@ async def test_all_about_one_thing_is_what_stands_around_it(asked: Asking) -> No
     assert all("dov_arlen" in quote for quote in quotes)
 
 
-async def test_a_nested_question_finds_first_whom_it_asks_about(asked: Asking) -> None:
-    about = await asked("Tell me about dov_arlen's children")
-    tied = await asked("How is finn_vell connected to the children of dov_arlen?")
-    assert (about.trace.question_type, tied.trace.question_type) == ("nested", "nested")
-    assert [part.answer for part in about.trace.subquestions] == ["cleo_vell.", "cleo_vell."]
-    assert "cleo_vell -[place_of_birth]-> hallen" in {citation.quote for citation in about.citations}
-    assert tied.answer.splitlines()[0].startswith("finn_vell <-[children]- bruno_vell")
-    assert tied.trace.subquestions[1].question == "connect finn_vell to {1}"
-
-
 @pytest.mark.parametrize(
     ("question", "says"),
     [
         ("How is hermit_oyl connected to ada_vell?", "No path: no chain of relations leads from hermit_oyl to ada"),
-        ("What is the religion of bruno_vell?", "No path: the graph states no `religion` of bruno_vell."),
-        ("Is hermit_oyl the husband of ada_vell?", "No path: no chain of relations"),
-        ("Who is older, ada_vell or dov_arlen?", 'Bad plan: without a model, no steps are found for "older".'),
-        ("Which children of ada_vell are not children of dov_arlen?", 'Bad plan: without a model, no steps'),
-        ("Who is the spouse of zed_quorn?", 'Not in the graph: nothing is called "zed_quorn".'),
+        ("Who is the spouse of Zed Quorn?", 'Not in the graph: nothing is called "Zed Quorn".'),
         ("How are ada_vell and Zed Quorn connected?", 'Not in the graph: nothing is called "Zed Quorn".'),
-        ("What is the colour of ada_vell?", 'Bad plan: the graph has no relation "colour". Nearest: '),
-        ("What is the cause of birth of bruno_vell?", "No path: "),
     ],
-)  # fmt: skip
-async def test_the_three_reasons_for_no_answer_are_told_apart(question: str, says: str, asked: Asking) -> None:
+)
+async def test_why_there_is_no_answer_is_told(question: str, says: str, asked: Asking) -> None:
     answer = await asked(question)
     assert answer.answer.startswith(says)
     assert (answer.fallback, answer.values, answer.citations) == ("abstained", (), ())
@@ -149,17 +115,15 @@ async def test_a_graph_read_out_of_texts_is_walked_to_their_sentences(tmp_path: 
     await build_index([tmp_path / "bridge.md"], IndexOptions(), runtime)
     with open_session(runtime) as session:
         options = AskOptions(mode="traverse")
-        born = await answer_question("Where was the designer of the Orla Bridge born?", options, session)
+        about = await answer_question("Tell me about Mira Sten", options, session)
         tied = await answer_question("How is Mira Sten connected to the Orla Bridge?", options, session)
-    assert born.values == ("Velin",)
-    assert [citation.quote for citation in born.citations] == [
-        "The Orla Bridge was designed by Tomas Reyd, an engineer.",
-        "Tomas Reyd was born in Velin.",
+    assert [citation.quote for citation in about.citations] == [
+        "Mira Sten lives in Velin, where\nshe met Tomas Reyd.",
     ]
     assert tied.answer.splitlines()[0] == (
         "Mira Sten -[lives in]-> Velin -[where she met]-> Tomas Reyd <-[designed by]- Orla Bridge"
     )
-    assert all(citation.verified for citation in born.citations + tied.citations)
+    assert all(citation.verified for citation in about.citations + tied.citations)
 
 
 @pytest.fixture
@@ -237,7 +201,7 @@ def test_what_the_graph_cannot_run_is_refused_with_the_reason(
 
 
 def test_an_unknown_relation_comes_with_the_nearest(session: Session) -> None:
-    for meant, relation in (("offspring", "children"), ("place of berth", "place_of_birth"), ("wife", "spouse")):
+    for meant, relation in (("childrens", "children"), ("place of berth", "place_of_birth")):
         problem = check(plan(follow("ada_vell", hops=(Hop(relation=meant),))), session.graph.traversal)
         assert isinstance(problem, Problem)
         assert problem.nearest[0] == relation
@@ -308,37 +272,6 @@ async def test_paths_may_be_bound_to_relations(session: Session) -> None:
     assert {relation.predicate for chain in found[0].chains for relation in chain} == {"children"}
     assert isinstance(found[1], Problem)
     assert found[1].kind == "no path"
-
-
-ASKED: list[tuple[str, QuestionType]] = [
-    ("Tell me about 'Orla Bridge'.", "s**"),
-    ("Give me an overview of what 'Salt and Velin' is about.", "s**"),
-    ("What are the works of 'Tomas Reyd'?", "sp*"),
-    ("Who built the ship owned by the founder of 'Velin Line'?", "sp*"),
-    ("How are 'Tomas Reyd' and 'Mira Sten' connected?", "s*o"),
-    ("Can you describe the link between 'Tomas Reyd' and 'Mira Sten'?", "s*o"),
-    ("Which clients did 'Tomas Reyd' and 'Mira Sten' have in common?", "spo"),
-    ("Are there any towns where both 'Tomas Reyd' and 'Mira Sten' have worked?", "spo"),
-    ("Did 'Mira Sten' found 'Velin Line'?", "spo"),
-    ("Tell me about the bridges of the pupils of 'Tomas Reyd'.", "nested"),
-    ("How is 'Mira Sten' connected to the people who designed 'Orla Bridge'?", "nested"),
-    ("Which is longer, 'Orla Bridge' or 'Tarn Bridge'?", "nested"),
-]
-
-
-@pytest.mark.parametrize(("question", "kind"), ASKED, ids=[question for question, _ in ASKED])
-def test_the_words_around_the_names_tell_the_type(question: str, kind: QuestionType) -> None:
-    typed = classify_offline(question, [])
-    assert (typed.type, typed.confidence >= SURE) == (kind, True)
-
-
-def test_names_count_without_quotation_marks_where_they_are_given() -> None:
-    question = "how are tomas reyd and mira sten connected?"
-    assert classify_offline(question, ["tomas reyd", "mira sten"]).type == "s*o"
-
-
-def test_two_names_without_a_word_that_tells_are_unsure() -> None:
-    assert classify_offline("'Tomas Reyd' and 'Mira Sten'?", []).confidence < SURE
 
 
 def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:
@@ -420,19 +353,3 @@ def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     assert [one.item for one in tables.ranked(figures, "max")] == ["a", "b", "c"]
     pairs = [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")]
     assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [("b", 2.0), ("a", 1.0)]
-
-
-@pytest.mark.parametrize(
-    ("word", "relation", "inverse", "worded"),
-    [
-        # A relation names its target or its source.
-        ("daughter", "daughter of", True, True), ("father", "daughter of", False, True),
-        ("teacher", "taught", True, True), ("pupil", "taught", False, True), ("husband", "wife", True, True),
-        # It is not walked to the wrong end, and backwards by the opposite word alone.
-        ("mother", "daughter of", True, False), ("teacher", "taught", False, False),
-        ("parent", "children", True, True), ("child", "children", True, False),
-    ],
-)  # fmt: skip
-def test_a_relation_is_worded_in_its_direction(word: str, relation: str, inverse: bool, worded: bool) -> None:
-    score, left = step_score(Hop(relation=relation, inverse=inverse), (Cue(stem(word), word),))
-    assert score > 0.5 if worded else (score, left) == (0.0, None)

@@ -1,0 +1,120 @@
+"""What extraction yields of a passage: entities, the relations between them, and claims."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from prompts.text.regex import regex
+from prompts.text.words import fold
+
+# What a text says when two names mean the same; entity resolution joins them.
+ALIAS_PREDICATE = "also known as"
+
+Status = Literal["true", "false", "suspected"]
+
+_ANY_WORD = regex(r"\w+")
+# How models write that there is nothing to write.
+_NOTHING = frozenset({"none", "null", "n/a", "-", "–", "—"})
+
+
+class EntityFound(BaseModel):
+    """An entity that the passage names."""
+
+    name: str
+    kind: str
+    description: str = ""
+
+
+class RelationFound(BaseModel):
+    """A directed statement between two of the entities."""
+
+    source: str
+    target: str
+    predicate: str
+    description: str = ""
+    strength: float = Field(default=1.0, ge=0)
+    keys: tuple[str, ...] = ()
+
+
+def _lowered(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _or_nothing(value: object) -> object:
+    return "" if _lowered(value) in _NOTHING else value
+
+
+OrNothing = Annotated[str, BeforeValidator(_or_nothing)]
+
+
+class ClaimFound(BaseModel):
+    """What the passage asserts of an entity, with what it says of its truth and time (GraphRAG's covariates)."""
+
+    subject: str = Field(min_length=1)
+    object: OrNothing = ""
+    kind: str = Field(min_length=1)
+    status: Annotated[Status, BeforeValidator(_lowered)]
+    since: OrNothing = ""
+    until: OrNothing = ""
+    description: str = Field(min_length=1)
+    quote: str = ""
+
+
+class Extracted(BaseModel):
+    """All that a passage yields."""
+
+    entities: list[EntityFound] = Field(default_factory=list)
+    relations: list[RelationFound] = Field(default_factory=list)
+    claims: list[ClaimFound] = Field(default_factory=list)
+
+
+Found = EntityFound | RelationFound | ClaimFound
+
+
+def merge(first: Extracted, more: Extracted) -> Extracted:
+    """The first, and of `more` what it lacks: other names, statements and claims, and other things said of its own.
+
+    A further record of the same stays where its description is not part of one that is kept already.
+    """
+    descriptions: dict[tuple[str, ...], list[str]] = {}
+    records: list[Found] = [*first.entities, *first.relations, *first.claims]
+    for record in records:
+        descriptions.setdefault(_about(record), []).append(_words(record.description))
+
+    def is_new(record: Found) -> bool:
+        words, before = _words(record.description), descriptions.setdefault(_about(record), [])
+        if before and (not words.strip() or any(words in other for other in before)):
+            return False
+        before.append(words)
+        return True
+
+    return Extracted(
+        entities=[*first.entities, *filter(is_new, more.entities)],
+        relations=[*first.relations, *filter(is_new, more.relations)],
+        claims=[*first.claims, *filter(is_new, more.claims)],
+    )
+
+
+def known(extracted: Extracted) -> list[str]:
+    """What a further round is told: each name, each statement and each claim once."""
+    names = [entity.name for entity in extracted.entities]
+    stated = [f"{relation.source} -[{relation.predicate}]-> {relation.target}" for relation in extracted.relations]
+    claimed = [f"{claim.subject}: {claim.description}" for claim in extracted.claims]
+    return list(dict.fromkeys([*names, *stated, *claimed]))
+
+
+def _about(record: Found) -> tuple[str, ...]:
+    """What a record is about, in whatever capitals and spaces."""
+    match record:
+        case EntityFound():
+            parts: tuple[str, ...] = (record.name,)
+        case RelationFound():
+            parts = (record.source, record.target, record.predicate)
+        case ClaimFound():
+            parts = (record.subject, record.object, record.kind, record.status, record.since, record.until)
+    return tuple(" ".join(fold(part).split()) for part in parts)
+
+
+def _words(text: str) -> str:
+    """Folded words, each between blanks: parts are found in wholes, whatever stands between the words."""
+    return f" {' '.join(_ANY_WORD.findall(fold(text)))} "

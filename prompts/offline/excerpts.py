@@ -1,0 +1,289 @@
+"""The excerpts of passages that speak most of a question: what is shown where no model answers.
+
+A passage is split into units: sentences, list items, table rows, lines of code. Two scores make up a unit's relevance:
+BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the collection's idf, as a share of the best
+unit's; and, with twice its weight, the cosine of its embedding with the question's. Further excerpts are chosen by
+maximal marginal relevance (Carbonell and Goldstein 1998). An excerpt is a span of the text: the unit, and what follows
+it in its section while there is room. Whether it answers the question is for the reader to judge.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from prompts.text.languages import Language, language_among, language_of
+from prompts.text.regex import regex
+from prompts.text.segment import Unit, UnitKind, heading_words, units
+
+# The inverse document frequency of a term in the collection.
+Rarity = Callable[[str], float]
+# The cosine of a question with each of the texts, by the collection's embedding; 0 where it cannot read them.
+Similarity = Callable[[str, Sequence[str]], Sequence[float]]
+
+MOST_EXCERPTS = 4
+# Characters of the best excerpt, and of each further one: in running text, and in a text that is laid out in lines,
+# where a section reads as a whole.
+FIRST_ROOM, FURTHER_ROOM = 250, 150
+FIRST_SECTION, FURTHER_SECTION = 500, 300
+PARAGRAPH = 600  # characters of a line on average, below which a text is laid out
+FULL = 4  # terms from which a sentence counts in full: "Agreed." and "4 Staff" say little alone
+K1, B = 1.2, 0.75  # of BM25, as its authors recommend
+MEANING = 2.0  # what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
+COMPARED = 36  # units whose meaning is compared with the question: the best by BM25
+DIVERSITY = 0.2  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
+LEAST_COSINE = 0.25  # a unit without a word of the question is shown from this nearness in meaning on
+HEADING_WEIGHT = 0.5  # a term that stands in the heading or title alone, beside one that stands in the unit
+
+_RULE = regex(r"[\s|:+=_*-]+$")
+_FENCE = regex(r"\s*(?:```|~~~)")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPassage:
+    """A passage that was found: `number` counts from 1, the best first; an empty `language` is told from the text."""
+
+    number: int
+    title: str
+    heading: str
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The span `[start:end]` of a passage's text, of which `[start:best_end]` is the unit that was found.
+
+    `header` is the span of the row that names the columns, where the excerpt is a row of a table.
+    """
+
+    passage: OfferedPassage
+    start: int
+    end: int
+    best_end: int
+    heading: str
+    header: tuple[int, int] | None = None
+
+    @property
+    def text(self) -> str:
+        return self.passage.text[self.start : self.end]
+
+    @property
+    def header_text(self) -> str:
+        return self.passage.text[slice(*self.header)].strip() if self.header else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExcerptAnswer:
+    """Excerpts, the best first, and the label above them; none where nothing speaks of the question."""
+
+    excerpts: tuple[Excerpt, ...]
+    label: str
+
+
+# --- units -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Quotable:
+    """A unit that can be quoted, the heading above it, and the header row of its table."""
+
+    start: int
+    end: int
+    kind: UnitKind
+    heading: str
+    header: tuple[int, int] | None = None
+
+
+@lru_cache(maxsize=4_096)
+def quotables(text: str) -> tuple[Quotable, ...]:
+    """The units of a text that can be quoted, in order; cached, since many questions find the same passages."""
+    quotes: list[Quotable] = []
+    heading, header = "", None
+    above: Unit | None = None
+    for unit in units(text):
+        line = text[unit.start : unit.end]
+        if unit.kind == "heading":
+            heading, header = heading_words(line).strip("*_ "), None
+        elif unit.kind == "row" and _RULE.match(line):
+            if above and above.kind == "row" and quotes:  # the row above the rule names the columns
+                quotes.pop()
+                header = above.start, above.end
+        elif any(map(str.isalnum, line)) and not _FENCE.match(line):
+            header = header if unit.kind == "row" else None
+            quotes.append(Quotable(unit.start, unit.end, unit.kind, heading, header))
+        above = unit
+    return tuple(quotes)
+
+
+# --- relevance -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A unit of a passage with its terms and its relevance to the question (0-1)."""
+
+    passage: OfferedPassage
+    place: int
+    unit: Quotable
+    terms: frozenset[str]
+    lexical: float = 0.0
+    cosine: float | None = None  # None: not compared
+
+    @property
+    def text(self) -> str:
+        return self.passage.text[self.unit.start : self.unit.end]
+
+    @property
+    def read(self) -> str:
+        """The unit as its meaning is compared: under its heading."""
+        heading = self.unit.heading or self.passage.heading.rpartition(" > ")[2] or self.passage.title
+        return f"{heading}: {self.text}" if heading else self.text
+
+    @property
+    def relevance(self) -> float:
+        share = 1.0 if self.unit.kind in ("row", "code") else min(1.0, len(self.terms) / FULL)
+        if self.cosine is None:
+            return share * self.lexical
+        return share * (self.lexical + MEANING * self.cosine) / (1 + MEANING)
+
+
+def best_excerpts(
+    question: str, passages: Sequence[OfferedPassage], rarity: Rarity, similarity: Similarity | None = None
+) -> ExcerptAnswer:
+    """The excerpts that speak most of the question, at most `MOST_EXCERPTS`; by words alone without `similarity`."""
+    spoken = frozenset(passage.language or language_of(passage.text) for passage in passages)
+    language = language_among(question, spoken)
+    candidates = _ranked_by_words(question, passages, rarity, language)
+    if similarity is not None and candidates:
+        compared, rest = candidates[:COMPARED], candidates[COMPARED:]
+        cosines = similarity(question, [candidate.read for candidate in compared])
+        compared = [replace(one, cosine=float(cosine)) for one, cosine in zip(compared, cosines, strict=True)]
+        candidates = [*compared, *(replace(candidate, cosine=0.0) for candidate in rest)]
+    speaking = [one for one in candidates if one.lexical > 0 or (one.cosine or 0.0) >= LEAST_COSINE]
+    return ExcerptAnswer(tuple(_chosen(speaking)), language.label)
+
+
+def _ranked_by_words(
+    question: str, passages: Sequence[OfferedPassage], rarity: Rarity, language: Language
+) -> list[_Candidate]:
+    """All units by BM25 as a share of the best one's; equal ones in the order of the passages."""
+    weights = {term: rarity(term) for term in language.content_terms(question)}
+    units_of = [(passage, place, unit) for passage in passages for place, unit in enumerate(quotables(passage.text))]
+    counted = [_terms(passage.text[unit.start : unit.end], language) for passage, _, unit in units_of]
+    mean = sum(terms.total() for terms in counted) / max(len(counted), 1) or 1.0
+    found = []
+    for (passage, place, unit), terms in zip(units_of, counted, strict=True):
+        header = passage.text[slice(*unit.header)] if unit.header else ""
+        above = _terms(f"{passage.title}\n{passage.heading}\n{unit.heading}\n{header}", language)
+        score = _bm25(weights, terms, above, terms.total() / mean)
+        found.append(_Candidate(passage, place, unit, frozenset(terms), score))
+    best = max((candidate.lexical for candidate in found), default=0.0) or 1.0
+    scaled = [replace(candidate, lexical=candidate.lexical / best) for candidate in found]
+    return sorted(scaled, key=lambda candidate: (-candidate.lexical, candidate.passage.number, candidate.place))
+
+
+@lru_cache(maxsize=16_384)
+def _terms(text: str, language: Language) -> Counter[str]:
+    return Counter(language.terms(text.replace("_", " ")))
+
+
+def _bm25(weights: Mapping[str, float], terms: Counter[str], above: Counter[str], length: float) -> float:
+    """BM25 of a unit; a term that only its headings hold counts `HEADING_WEIGHT` of one occurrence."""
+    score = 0.0
+    for term, weight in weights.items():
+        often = terms[term] or HEADING_WEIGHT * (term in above)
+        score += weight * often * (K1 + 1) / (often + K1 * (1 - B + B * length))
+    return score
+
+
+def _chosen(candidates: Sequence[_Candidate]) -> list[Excerpt]:
+    """The best unit, then those that add most to what is shown (maximal marginal relevance)."""
+    excerpts: list[Excerpt] = []
+    shown: list[_Candidate] = []
+    rest = list(candidates)
+    while rest and len(excerpts) < MOST_EXCERPTS:
+        best = max(
+            rest, key=lambda one: one.relevance - DIVERSITY * max((_alike(one, other) for other in shown), default=0)
+        )
+        shown.append(best)
+        excerpts.append(_read_on(best, excerpts))
+        rest = [one for one in rest if not any(_shows(excerpt, one) for excerpt in excerpts)]
+    return excerpts
+
+
+def _alike(one: _Candidate, other: _Candidate) -> float:
+    """The share of terms that two units have in common (Jaccard)."""
+    return len(one.terms & other.terms) / (len(one.terms | other.terms) or 1)
+
+
+def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
+    """Whether an excerpt holds a unit, or its text: passages of one document may share sentences."""
+    same = excerpt.passage == candidate.passage
+    return (same and excerpt.start <= candidate.unit.start < excerpt.end) or candidate.text in excerpt.text
+
+
+def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
+    """A unit with those that follow it under the same heading, up to the next excerpt and while there is room; a row of
+    a table alone."""
+    laid_out = len(candidate.passage.text) < PARAGRAPH * candidate.passage.text.strip().count("\n")
+    rooms = (FIRST_SECTION, FURTHER_SECTION) if laid_out else (FIRST_ROOM, FURTHER_ROOM)
+    room = rooms[bool(before)]
+    passage, unit = candidate.passage, candidate.unit
+    taken = {excerpt.start for excerpt in before if excerpt.passage == passage}
+    end = unit.end
+    if unit.kind == "row":
+        return Excerpt(passage, unit.start, end, end, unit.heading or passage.heading, unit.header)
+    for following in quotables(passage.text)[candidate.place + 1 :]:
+        if following.heading != unit.heading or following.end - unit.start > room or following.start in taken:
+            break
+        end = following.end
+    return Excerpt(passage, unit.start, end, unit.end, unit.heading or passage.heading, unit.header)
+
+
+# --- how they are shown ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExcerpts:
+    """The excerpts as text; what each marker in it quotes, (passage number, start, end); and where markers end.
+
+    Other brackets in the text are the documents' own.
+    """
+
+    text: str
+    quotes: Mapping[int, tuple[int, int, int]]
+    marks: frozenset[int]
+
+
+def shown(answer: ExcerptAnswer) -> ShownExcerpts:
+    """The excerpts as Markdown quotes in order, the best first, each under its heading and with its marker."""
+    lines = [answer.label] if answer.excerpts else []
+    marks = []
+    above = ""
+    for marker, excerpt in enumerate(answer.excerpts, 1):
+        if excerpt.heading and excerpt.heading != above:
+            lines.append(excerpt.heading)
+        above = excerpt.heading
+        table = f"{excerpt.header_text}\n|{' --- |' * _columns(excerpt)}\n" if excerpt.header else ""
+        text = table + _balanced(excerpt.text)
+        marked = text + ("\n" if table or text.endswith("```") else " ") + f"[{marker}]"
+        lines += [f"> {line}".rstrip() for line in marked.splitlines()]
+        marks.append(len("\n".join(lines)))
+    quotes = {
+        marker: (excerpt.passage.number, excerpt.start, excerpt.best_end)
+        for marker, excerpt in enumerate(answer.excerpts, 1)
+    }
+    return ShownExcerpts("\n".join(lines), quotes, frozenset(marks))
+
+
+def _columns(excerpt: Excerpt) -> int:
+    return excerpt.header_text.strip("|").count("|") + 1
+
+
+def _balanced(text: str) -> str:
+    """The text without half a pair of the marks that Markdown puts around emphasis and code."""
+    for mark in ("```", "**", "__", "`"):
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    return text
