@@ -9,13 +9,14 @@ from uuid import uuid4
 
 from storage.database import Database
 from storage.documents import DocumentStore
-from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError, TooLittle
+from storage.errors import StorageError
 from storage.graph import CommunityStore, EditStore, GraphStore
 from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
 from storage.provenance import ExtractionStore, MetaStore, ResolutionStore
 from storage.records import utc_now
 from storage.recovery import remove_old
-from storage.vectors import StoredVectors, VectorStore, Window
+from storage.vector_store import VectorStore
+from storage.vectors import StoredVectors, Window
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Staging(OpenGeneration):
     def build_index(self, afresh: bool = False) -> None:
         """Has the vector store index the windows as they are now; `publish` does it where they have changed since.
 
-        One that cannot be made, but for a fault of the disk, is a warning: searches then go to the database.
+        Where it cannot, a warning says so: the database answers searches then.
         """
         windows = self.vectors.windows()
         if self._indexed == windows and not afresh:
@@ -96,8 +97,6 @@ class Staging(OpenGeneration):
             try:
                 if windows:
                     self._store.build(self.vectors, base)
-            except (NotPermitted, DiskFull, DiskFailed, TooLittle):
-                raise
             except StorageError as error:
                 logger.warning("Vectors will be searched in the database, slower: %s", error)
         self._indexed = windows

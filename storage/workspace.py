@@ -21,8 +21,8 @@ from storage.records import Record
 from storage.recovery import damage, mend, needs_mending, refuse_lost, remove_old, told_damage
 from storage.staging import OpenGeneration, Staging
 from storage.uploads import remove_parts
-from storage.vector_stores import open_vector_store
-from storage.vectors import VectorReader, VectorStore
+from storage.vector_search import VectorReader, open_vector_store
+from storage.vector_store import VectorStore
 from storage.workspace_db import WorkspaceDatabase
 
 if TYPE_CHECKING:

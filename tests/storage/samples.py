@@ -21,8 +21,9 @@ from storage.graph_records import (
 )
 from storage.records import Chunk, Document, Part, Triple
 from storage.staging import Staging
-from storage.vector_stores import open_vector_store
-from storage.vectors import ServerAddress, Window
+from storage.vector_search import open_vector_store
+from storage.vector_store import ServerAddress
+from storage.vectors import Window
 from storage.workspace import Workspace
 
 MODEL = "tiny"

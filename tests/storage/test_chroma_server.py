@@ -15,13 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from prompts.engine.reply_bound import bound_replies
 from storage.errors import SettingsError, StorageError
-from storage.vector_stores import open_vector_store
-from storage.vectors import ServerAddress
+from storage.vector_search import open_vector_store
+from storage.vector_store import ServerAddress
 from storage.workspace import Workspace
 from tests.patience import PATIENCE, wait_for
-from tests.server.dripping import BODY, HEAD, PROVISIONAL, dripping
 from tests.storage.samples import publish, put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
@@ -107,7 +105,7 @@ def test_each_generation_has_a_collection_and_takes_it_along(
         with workspace.read(number) as generation:
             assert len({window.document for window in generation.vectors.windows()}) == number
             found = generation.vectors.search(vector("q"), 5, ["d1", "d2"])
-            assert same_ranking(found, generation.vectors.exact_search(vector("q"), 5, ["d1", "d2"]))
+            assert same_ranking(found, generation.vectors.nearest_chunks(vector("q"), 5, ["d1", "d2"]))
             assert len(found) == 5
     # Another workspace on the same server is left alone.
     publish(served(tmp_path / "other", server.url), {"a": "a"})
@@ -197,7 +195,7 @@ def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp
     documents = collection.get(where={"year": 1999})["documents"] or []
     assert len(documents) == collection.count() == 18
     with workspace("handbook").read() as generation:
-        assert same_ranking(generation.vectors.search(vector("q"), 3), generation.vectors.exact_search(vector("q"), 3))
+        assert same_ranking(generation.vectors.search(vector("q"), 3), generation.vectors.nearest_chunks(vector("q"), 3))
     with pytest.raises(StorageError, match=r"'acme' has no database 'manuals'.*TRELLIS_CHROMA_DATABASE"):
         workspace("manuals").write()
     with pytest.raises(StorageError, match=r"has no database 'kb' there \(.*at least 3 characters"):
@@ -259,12 +257,3 @@ def test_a_guarded_server_is_told_who_asks(
         with pytest.raises(StorageError, match=r"HTTP 401.*TRELLIS_CHROMA_API_KEY") as caught:
             stranger.write()
         assert "p@ss" not in str(caught.value)
-
-
-@pytest.mark.parametrize("beginning", [HEAD, PROVISIONAL, BODY])
-def test_a_server_whose_replies_never_end_is_told(tmp_path: Path, beginning: bytes) -> None:
-    with dripping(beginning) as (address, requests):
-        store = open_vector_store("chroma-server", tmp_path, ServerAddress(address, bound=bound_replies))
-        with pytest.raises(StorageError, match="no Chroma server answers"):
-            store.prepare()
-    assert len(requests) == 1

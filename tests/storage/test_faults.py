@@ -186,57 +186,6 @@ def test_damage_of_any_kind_stops_no_reader(tmp_path: Path, caplog: pytest.LogCa
     assert refused > 50
 
 
-@pytest.fixture
-def chroma(tmp_path: Path) -> Path:
-    publish(tmp_path / "ws", {name: f"{name} " * 60 for name in "abc"}, store="chroma")
-    return tmp_path / "ws" / "generations" / "000001" / "chroma-1"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (folder / SEAL, folder / "chroma.sqlite3")}
-
-
-def test_opening_an_index_leaves_it_as_it_was(chroma: Path) -> None:
-    before = contents(chroma)
-    for _ in range(2):
-        with served_by("chroma", chroma.parents[2]).read() as generation:
-            assert len(generation.vectors.search(vector("q"), 3)) == 3
-        assert contents(chroma) == before
-
-
-@pytest.mark.parametrize("at", [28, 5_000, -1])
-def test_a_changed_bit_is_noticed_before_chroma_opens_the_file(chroma: Path, at: int) -> None:
-    flip(chroma / "chroma.sqlite3", at)
-    with pytest.raises(Damaged, match="trellis clean --vectors"):
-        open_folder(chroma)
-
-
-def test_an_index_without_a_seal_is_not_opened(chroma: Path) -> None:
-    (chroma / SEAL).unlink()
-    with pytest.raises(Damaged, match="seal"):
-        open_folder(chroma)
-
-
-@pytest.mark.parametrize("name", ["data_level0.bin", "header.bin", "length.bin", "index_metadata.pickle"])
-def test_a_damaged_graph_is_noticed_before_chroma_opens_it(tmp_path: Path, name: str) -> None:
-    """Chroma ends its process over some of them."""
-    texts = {"a": " ".join(str(n) for n in range(6_000))}  # from 1,000 windows on it writes its graph
-    publish(tmp_path / "ws", texts, store="chroma")
-    graph = next((tmp_path / "ws").rglob(name))
-    for damage in (lambda path: flip(path, path.stat().st_size // 3), truncate, Path.unlink):
-        damage(graph)
-        with pytest.raises(Damaged, match=name):
-            open_folder(graph.parents[1])
-
-
-def test_an_index_that_may_not_be_written_is_no_damage(chroma: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # pytest's own folders are for one user alone
-        copy = Path(shutil.copytree(chroma, Path(folder, "chroma-1")))
-        with read_only(copy), pytest.raises(NotPermitted, match="for writing only"):
-            open_folder(copy)
-
-
 @pytest.mark.parametrize("length", [505, 600])
 def test_a_path_that_sqlite_cannot_open_is_no_fault_of_the_disk(tmp_path: Path, length: int) -> None:
     long = tmp_path / ("a" * 150) / ("b" * 150)

@@ -62,7 +62,7 @@ def read_on(root: Path, chroma_url: str) -> None:
             generation = workspace.read()
         texts = {d.text for d in generation.documents.documents()}
         found = generation.vectors.search(vector("question"), 3)
-        exact = generation.vectors.exact_search(vector("question"), 3)
+        exact = generation.vectors.nearest_chunks(vector("question"), 3)
         chunks = {c.id for c in generation.documents.chunks()}
         whole = {t.split()[0] for t in texts} == {str(generation.number)}
         if not whole or not same_ranking(found, exact) or not {c for c, _ in found} <= chunks:
