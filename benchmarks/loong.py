@@ -1,11 +1,13 @@
 """Whether questions over many financial reports are answered exactly, and their tables read whole."""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.loong_rule import LEVELS, is_right
 from benchmarks.runner import Cell, Run, measure, names_of, option, share
 from benchmarks.sets import index, read_rows, settings_in, write_rows
 from flows.query import answer_question
@@ -16,10 +18,7 @@ from prompts.text.words import is_han
 from storage.answer_records import Answer
 from storage.evaluation_records import EvaluationQuestion
 from storage.records import Document, Record
-from tasks.evaluate.loong_rule import is_right
-from tasks.evaluate.measures import LOONG_LEVELS
 from tasks.load.sources import compose, read_sources
-from tasks.question_sets.load import load_set
 from tasks.tables.relations import GridCell, relations_of
 
 QUESTIONS, DOCUMENTS = (f"router/loong_financial_{name}.jsonl.gz" for name in ("questions", "docs"))
@@ -53,7 +52,7 @@ def loong(run: Run) -> None:
 
     Loong's financial questions of its four tasks, each asked over its own documents, offline: `full` lets the
     structure be chosen, `chunk` fixes it to passages, `naive` is plain vector and word search. Exact match by task
-    and language; the rule is stated in tasks/evaluate/loong_rule.py and is ours.
+    and language; the rule is stated in benchmarks/loong_rule.py and is ours.
     """
     options = run.options
     questions = questions_in(options.data)[: run.limit]
@@ -83,7 +82,18 @@ def loong(run: Run) -> None:
 
 def questions_in(data: Path) -> list[EvaluationQuestion]:
     """Loong's financial questions."""
-    return list(load_set("loong", data / QUESTIONS).questions)
+    return [
+        EvaluationQuestion(
+            id=row["id"], question=row["question"], kind=LEVELS[row["level"] - 1], group=f"set {row['set']}",
+            answers=(_text(row["answer"]),), gold_documents=tuple(row["doc_ids"]), documents=tuple(row["doc_ids"]),
+            names=tuple(row["doc"]),
+        )
+        for row in read_rows(data / QUESTIONS)
+    ]  # fmt: skip
+
+
+def _text(answer: object) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
 def language_in(question: EvaluationQuestion) -> str:
@@ -106,7 +116,7 @@ async def answered(questions: Sequence[EvaluationQuestion], options: AskOptions,
 def exact_match(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
     """The share of right answers by task, and of those in each language."""
     rows: dict[str, dict[str, Cell]] = {}
-    for kind in [kind for kind in LOONG_LEVELS if any(result.question.kind == kind for result in results)]:
+    for kind in [kind for kind in LEVELS if any(result.question.kind == kind for result in results)]:
         own = [result for result in results if result.question.kind == kind]
         rows[kind] = {"questions": len(own), "right": share([result.right for result in own])}
         for language in ("en", "zh"):
@@ -147,7 +157,7 @@ def tables(run: Run) -> None:
     }
     run.table("cells of the tables", {"all": figures})
     questions = [
-        one for one in questions_in(run.options.data) if one.kind == LOONG_LEVELS[0] and amounts_in(one.answers[0])
+        one for one in questions_in(run.options.data) if one.kind == LEVELS[0] and amounts_in(one.answers[0])
     ]
     rows = {}
     for language in ("en", "zh"):

@@ -18,9 +18,7 @@ from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.offline.traverse import classify_offline
 from storage.answer_records import Answer
-from storage.evaluation_records import EvaluationQuestion
 from tasks.evaluate.measures import set_f1
-from tasks.question_sets.load import load_set
 from tasks.step import watched
 
 T = TypeVar("T")
@@ -29,6 +27,14 @@ GRAPH, QUESTIONS, TYPED = (
     f"kgqa/{name}.jsonl.gz" for name in ("pathquestion_2h_kb", "pathquestion_2h_questions", "polyg_typed_sample")
 )
 PARTS = 3
+# PolyG's names of its types of questions, as plans have them.
+GRAPH_TYPES = {
+    "single_entity_abstract": "s**",
+    "single_entity_concrete": "sp*",
+    "multi_entity_abstract": "s*o",
+    "multi_entity_concrete": "spo",
+    "nested_question": "nested",
+}
 
 
 @dataclass
@@ -53,7 +59,7 @@ def traversal(run: Run) -> None:
     through the ask path, offline unless a model is configured; PolyG's sample has questions with their type. The
     relation words were tuned on the questions of one third of the paths (told by a hash); only the others count.
     """
-    run.table("types of questions, by rules", typed(load_set("polyg", run.file(TYPED)).questions))
+    run.table("types of questions, by rules", typed(list(read_rows(run.file(TYPED)))))
     rows = spread(list(read_rows(run.file(QUESTIONS))), run.limit)
     clock = Stopwatch()
     with open_graph(run) as session, watched(clock):
@@ -134,12 +140,13 @@ def _cites(answer: Answer, path: Sequence[str]) -> bool:
     return set(facts_of(path)) <= {citation.quote for citation in answer.citations if citation.verified}
 
 
-def typed(questions: Sequence[EvaluationQuestion]) -> dict[str, dict[str, Cell]]:
+def typed(questions: Sequence[Row]) -> dict[str, dict[str, Cell]]:
     """The accuracy of the rules on questions with a known type: by type, over all, and the mean over the types."""
     right: dict[str, list[bool]] = defaultdict(list)
     started = time.perf_counter()
-    for question in questions:
-        right[question.kind].append(classify_offline(question.question, question.names).type == question.kind)
+    for row in questions:
+        kind = GRAPH_TYPES[row["type"]]
+        right[kind].append(classify_offline(row["question"], row["entities"]).type == kind)
     ms = 1000 * (time.perf_counter() - started) / len(questions)
     shares: dict[str, dict[str, Cell]] = {
         kind: {"questions": len(marks), "right": share(marks)} for kind, marks in sorted(right.items())

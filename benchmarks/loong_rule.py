@@ -23,6 +23,9 @@ from prompts.text.words import fold, is_han
 from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
 
+# Loong's names of its levels.
+LEVELS = ("spotlight_locating", "comparison", "clustering", "chain_of_reasoning")
+
 _YEAR = regex(r"(?:19|20)\d{2}")
 _MARKER = regex(r"\[\d+\]")
 _WORD = regex(r"[^\W_]+")
@@ -114,7 +117,10 @@ def _in_order(figures: Sequence[WrittenFigure], text: str) -> bool:
 def _directions(gold: str, answer: str) -> bool:
     """Whether every direction that the gold speaks of is one of the answer's."""
     own, other = fold(gold), fold(answer)
-    return all(not pattern.search(own) or pattern.search(other) is not None for pattern in (_UP, _DOWN, _SAME))
+    return all(
+        not pattern.search(own) or pattern.search(other) is not None
+        for pattern in (_UP, _DOWN, _SAME)
+    )
 
 
 def _same_classes(gold: str, names: Sequence[str], text: str) -> bool:
@@ -138,7 +144,9 @@ def _classes(text: str) -> dict[str, list[str]] | None:
 def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, frozenset[str]]:
     """The classes by their folded names, each thing by Loong's name for it."""
     return {
-        fold(name).strip(): frozenset(next((one for one in names if _called(one, thing)), thing) for thing in things)
+        fold(name).strip(): frozenset(
+            next((one for one in names if _called(one, thing)), thing) for thing in things
+        )
         for name, things in classes.items()
         if things
     }
@@ -146,7 +154,10 @@ def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, fr
 
 def figures_in(text: str) -> list[WrittenFigure]:
     """The figures of a text."""
-    return [WrittenFigure(text=text[part.start : part.end].strip(), number=part.number) for part in amounts_in(text)]
+    return [
+        WrittenFigure(text=text[part.start : part.end].strip(), number=part.number)
+        for part in amounts_in(text)
+    ]
 
 
 def same_name(one: str, other: str) -> bool:
