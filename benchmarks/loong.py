@@ -156,9 +156,7 @@ def tables(run: Run) -> None:
         "CPU s a million characters": seconds / max(sum(map(len, texts.values())), 1) * 1e6,
     }
     run.table("cells of the tables", {"all": figures})
-    questions = [
-        one for one in questions_in(run.options.data) if one.kind == LEVELS[0] and amounts_in(one.answers[0])
-    ]
+    questions = [one for one in questions_in(run.options.data) if one.kind == LEVELS[0] and amounts_in(one.answers[0])]
     rows = {}
     for language in ("en", "zh"):
         own = [one for one in questions if language_in(one) == language and set(one.gold_documents) & set(cells)]

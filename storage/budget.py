@@ -12,7 +12,7 @@ from collections.abc import Callable
 from storage.sqlite import Schema, SqliteFile
 
 SCHEMA = Schema(
-    "limits", 1,
+    "limits", 1, since=1,
     remedy="Move the file away: a new one is made. With it goes only what was counted in the last minute.",
     without="This process keeps the limits by itself."
 )  # fmt: skip

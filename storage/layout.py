@@ -5,7 +5,6 @@ LOCK                        held by the one process that writes
 generations/000007/         a generation: generation.duckdb, chroma-1/ where needed, manifest.json
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
-evaluations.duckdb          finished evaluations
 uploads/                    files that clients of the service have sent, as an index run reads them
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
 
@@ -72,7 +71,6 @@ class Layout:
         self.pointer_file = root / "CURRENT"
         self.lock_file = root / "LOCK"
         self.database_file = root / "side.sqlite"
-        self.evaluations_file = root / "evaluations.duckdb"
         self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"

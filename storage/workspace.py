@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
-from storage.evaluations import EvaluationStore
 from storage.export import ItemReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
@@ -100,7 +99,7 @@ class Workspace:
         self._layout = Layout(root)
         self._store = store or open_vector_store("auto", root)
         self.database = WorkspaceDatabase(self._layout.database_file, reading=reading)
-        self.evaluations = EvaluationStore(self._layout.evaluations_file)
+        self.evaluations = self.database.evaluations
 
     def current(self) -> int | None:
         """The generation that readers open, or None where nothing is published; StorageError where all are gone."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.errors import StorageError
-from storage.evaluations import FeedbackRows, RunningAnswers, WatchedQuestions
+from storage.evaluations import EvaluationStore, FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
 from storage.records import Record
 from storage.sqlite import Schema, SqliteFile, Value
@@ -22,7 +22,7 @@ Clock = Callable[[], float]
 Vector = NDArray[np.float32]
 
 SCHEMA = Schema(
-    "workspace_db", 4,
+    "workspace_db", 5, since=4,
     remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go memory, "
     "kept answers and vectors (models are paid again), watched questions, feedback and the history of runs; the index "
     "stays.",
@@ -201,6 +201,7 @@ class WorkspaceDatabase:
         self.running_answers = RunningAnswers(self._file)
         self.watched = WatchedQuestions(self._file)
         self.feedback = FeedbackRows(self._file)
+        self.evaluations = EvaluationStore(self._file)
 
     def forget_caches(self) -> None:
         """Removes all that can be had again by asking models or the embedder again."""

@@ -50,7 +50,7 @@ def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQues
 
 
 def question_of(row: Row, number: int) -> EvaluationQuestion:
-    """The question of a row; its id is the number where it has none. Raises ValueError or TypeError."""
+    """A row as a question; its id is the number where it has none. ValueError or TypeError for others."""
     if not isinstance(row, Mapping):
         raise TypeError("it is no object of fields")
     known = {

@@ -118,7 +118,7 @@ def test_benchmark_sets_are_read_whole(
     assert gold <= {row["id"] for row in corpus if "id" in row}
 
 
-# --- made for a collection -------------------------------------------------------------------------------------------
+# --- made for a collection ---
 
 
 def chunks_of(*sources: Path) -> list[Chunk]:

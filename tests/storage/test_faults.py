@@ -4,7 +4,6 @@ import errno
 import random
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from storage.chroma import SEAL, open_folder
 from storage.database import Database
 from storage.errors import (
     Damaged,
@@ -27,8 +25,7 @@ from storage.errors import (
 from storage.faults import fault_in_words, fault_of
 from storage.memory import MemoryEntry
 from storage.workspace_db import RunRow, WorkspaceDatabase
-from tests.faults.disk import flip, full, read_only, truncate
-from tests.storage.samples import publish, served_by, vector
+from tests.faults.disk import flip, full, truncate
 
 OF_THE_SYSTEM = [
     (errno.EACCES, NotPermitted), (errno.EPERM, NotPermitted), (errno.EROFS, NotPermitted),

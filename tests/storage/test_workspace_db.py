@@ -183,7 +183,7 @@ def test_a_foreign_file_or_one_of_another_version_is_refused(tmp_path: Path) -> 
     (tmp_path / "garbage.sqlite").write_bytes(b"garbage" * 1000)
     with pytest.raises(StorageError, match=r"a new one is made\. With it go memory"):
         WorkspaceDatabase(tmp_path / "garbage.sqlite").runs.list()
-    for version in (SCHEMA.version - 1, SCHEMA.version + 1):
+    for version in (SCHEMA.since - 1, SCHEMA.version + 1):
         with sqlite3.connect(tmp_path / "other.sqlite") as connection:
             connection.execute(f"PRAGMA user_version = {version}")
         with pytest.raises(WorkspaceFormatError, match=f"version {version}"):
