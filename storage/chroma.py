@@ -105,18 +105,18 @@ class ChromaFolders:
 
     def build(self, stored: StoredVectors, base: StoredVectors | None) -> None:
         """Changes a copy of the base's folder; builds anew where more than half would change."""
+        number = 1
+        if before := _newest(stored.folder):
+            number += int(before.name.removeprefix(_FOLDER))
+            shutil.rmtree(before)
         folder = self._aside()
         if base is None or not _carried_over(folder, stored, base):
             folder = self._aside()
             with _open_folder(folder, stored.model()) as index:
                 index.fill(stored.entries(_PAGE), stored.count())
         sync_tree(folder)
-        before = _newest(stored.folder)
-        number = int(before.name.removeprefix(_FOLDER)) + 1 if before else 1
         folder.rename(stored.folder / f"{_FOLDER}{number}")
         sync(stored.folder)
-        if before is not None:
-            shutil.rmtree(before)
 
     def _aside(self) -> Path:
         return self._scratch / f"{_FOLDER}{uuid4().hex[:8]}"
@@ -247,12 +247,11 @@ class ChromaServer:
         name = self._name(stored.number)
         aside = f"{name}-new"
         with self._client() as client:
-            _delete(client, {aside})
+            _delete(client, {name, aside})
             _new_collection(client, aside, stored.model() or "")
         with self._open(aside) as index:
             index.fill(stored.entries(_PAGE), stored.count())
         with self._client() as client:
-            _delete(client, {name})
             client.get_collection(aside, embedding_function=None).modify(name=name)
 
     def open(self, stored: StoredVectors) -> ChromaIndex:

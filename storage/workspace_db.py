@@ -1,7 +1,8 @@
-"""The workspace's own SQLite database: memory, cached results of models and embedders, the history of runs, answers of
-evaluations under way, watched questions, and feedback.
+"""The workspace's own SQLite database: memory, cached results of models and embedders, the history
+of runs, answers of evaluations under way, watched questions, and feedback.
 
-It outlives generations. The cache has namespaces and one rule: what was used longest ago goes first.
+It outlives generations. The cache has namespaces and one rule: what was used longest ago goes
+first.
 """
 
 import threading
@@ -22,12 +23,14 @@ Clock = Callable[[], float]
 Vector = NDArray[np.float32]
 
 SCHEMA = Schema(
-    "workspace_db", 5, since=4,
-    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go memory, "
-    "kept answers and vectors (models are paid again), watched questions, feedback and the history of runs; the index "
-    "stays.",
-    without="Nothing is remembered, and no kept answer or vector is used."
-)  # fmt: skip
+    "workspace_db",
+    5,
+    since=4,
+    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made."
+    " With it go memory, kept answers and vectors (models are paid again), evaluations, watched "
+    "questions, feedback and the history of runs; the index stays.",
+    without="Nothing is remembered, and no kept answer or vector is used.",
+)
 
 _FRESH = 60.0  # seconds in which a second use is not noted
 _SLACK = 16
@@ -36,7 +39,9 @@ _ANSWERS, _EMBEDDINGS = "answers", "embeddings "
 
 
 class Cache:
-    """Values by namespace and key, at most about `limit` bytes: a process trims after each sixteenth that it wrote."""
+    """Values by namespace and key, at most about `limit` bytes: a process trims after each
+    sixteenth that it wrote.
+    """
 
     def __init__(self, file: SqliteFile, limit: int, clock: Clock) -> None:
         self._file = file
@@ -66,9 +71,15 @@ class Cache:
 
     def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
         """Stores values; the same key replaces."""
-        rows = [(key, namespace, value, len(value) + len(key.encode()), self._clock()) for key, value in values.items()]
+        rows = [
+            (key, namespace, value, len(value) + len(key.encode()), self._clock())
+            for key, value in values.items()
+        ]
         with self._file.transaction() as connection:
-            sql = "INSERT OR REPLACE INTO cache (key, namespace, value, bytes, used) VALUES (?, ?, ?, ?, ?)"
+            sql = (
+                "INSERT OR REPLACE INTO cache (key, namespace, value, bytes, used) VALUES (?, ?, "
+                "?, ?, ?)"
+            )
             connection.executemany(sql, rows)
         with self._counting:
             self._written += sum(row[3] for row in rows)
@@ -79,7 +90,8 @@ class Cache:
                 connection.execute(
                     """
                     DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
-                        SELECT rowid, sum(bytes) OVER (ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
+                        SELECT rowid, sum(bytes) OVER (
+                            ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
                         FROM cache) WHERE total > ?)
                     """,
                     (self._limit,),
@@ -124,9 +136,14 @@ class ModelAnswerCache:
     def remove_where(self, holds: Callable[[str], bool]) -> int:
         """Removes the answers of which this is true; returns how many. It reads them all."""
         last, removed = "", 0
-        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
+        sql = (
+            "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY "
+            "key LIMIT ?"
+        )
         while page := self._file.rows(sql, (_ANSWERS, last, _PAGE)):
-            removed += self._cache.remove(_ANSWERS, [str(key) for key, value in page if holds(str(value))])
+            removed += self._cache.remove(
+                _ANSWERS, [str(key) for key, value in page if holds(str(value))]
+            )
             last = str(page[-1][0])
         return removed
 
@@ -144,7 +161,10 @@ class EmbeddingCache:
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors; the same model and hash replaces."""
-        blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
+        blobs = {
+            text_hash: np.asarray(vector, dtype="<f4").tobytes()
+            for text_hash, vector in vectors.items()
+        }
         self._cache.put(_EMBEDDINGS + model, blobs)
 
     def remove(self, hashes: Collection[str]) -> int:
@@ -175,22 +195,33 @@ class RunHistory:
                 "INSERT INTO runs (kind, started, finished, state, summary) VALUES (?, ?, ?, ?, ?)",
                 (run.kind, run.started, run.finished, run.state, run.summary),
             )
-            connection.execute("DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (self._limit,))
+            connection.execute(
+                "DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (self._limit,)
+            )
 
     def list(self, limit: int = 50) -> list[RunRow]:
         """The newest first."""
         sql = "SELECT kind, started, finished, state, summary FROM runs ORDER BY id DESC LIMIT ?"
-        return self._file.read(sql, lambda *row: RunRow(**dict(zip(RunRow.model_fields, row, strict=True))), [limit])
+        return self._file.read(
+            sql, lambda *row: RunRow(**dict(zip(RunRow.model_fields, row, strict=True))), [limit]
+        )
 
 
 class WorkspaceDatabase:
-    """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
+    """One SQLite file, opened at the first use, for many processes and threads.
+
+    `clock` gives seconds since 1970.
 
     `reading`: who only reads goes on without it where the file cannot be written or is damaged.
     """
 
     def __init__(
-        self, path: Path, *, cache_bytes: int = 2 << 30, clock: Clock = time.time, reading: bool = False
+        self,
+        path: Path,
+        *,
+        cache_bytes: int = 2 << 30,
+        clock: Clock = time.time,
+        reading: bool = False,
     ) -> None:
         self._file = SqliteFile(path, SCHEMA, reading)
         self._cache = Cache(self._file, cache_bytes, clock)
