@@ -15,10 +15,7 @@ SCHEMA = Schema(
     "limits",
     1,
     since=1,
-    remedy=(
-        "Move the file away: a new one is made. With it goes only what was counted in the last "
-        "minute."
-    ),
+    remedy="Move the file away: only what was counted in the last minute goes with it.",
     without="This process keeps the limits by itself.",
 )
 
@@ -26,9 +23,8 @@ SCHEMA = Schema(
 # a load of 15).
 WINDOW = 65.0
 _SLOTS = 260  # in a window
-_GRACE = (
-    0.2  # seconds that a more urgent call of another process has to come and take what became free
-)
+# Seconds that a more urgent call of another process has to come and take what became free.
+_GRACE = 0.2
 
 
 class CallBudget:

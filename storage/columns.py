@@ -1,6 +1,4 @@
-"""Records that stay columns: of hundreds of thousands a question looks at a few, and making all
-takes seconds.
-"""
+"""Records that stay columns: a question looks at a few of many, and making all takes seconds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -40,8 +40,9 @@ from typing import ClassVar
 
 
 class TrellisError(Exception):
-    """Base of all errors raised on purpose: `message` says what happened, `remedy` what to do (may
-    be empty).
+    """Base of all errors that are raised on purpose.
+
+    `message` says what happened, `remedy` what to do (it may be empty).
     """
 
     exit_code: ClassVar[int] = 1
@@ -67,9 +68,7 @@ def _rebuild(kind: type[TrellisError], message: str, remedy: str) -> TrellisErro
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """A question that offers the name nearest to a word, with a blank behind it; nothing where none
-    is like it.
-    """
+    """Offers the name nearest to a word, with a blank behind; nothing where none is like it."""
     folded = {name.casefold(): name for name in names}
     near = get_close_matches(word.casefold(), folded, n=1)
     return f"Did you mean {folded[near[0]]!r}? " if near else ""
@@ -213,9 +212,7 @@ class SourceEmptied(TrellisError):
 
 
 class BudgetReached(TrellisError):
-    """`unit` is what was counted: "tokens", "USD" or "minutes"; the next call could take `needed`
-    of it.
-    """
+    """`unit` is "tokens", "USD" or "minutes"; the next call could take `needed` of it."""
 
     exit_code = 3
 

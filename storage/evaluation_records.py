@@ -1,6 +1,4 @@
-"""Records of evaluations: questions with what is known of their answers, the systems compared, and
-their scores; and of watched questions, which are asked again after every publication.
-"""
+"""Records of evaluations: questions, the systems compared, their scores; watched questions."""
 
 import re
 
@@ -43,10 +41,10 @@ class EvaluationQuestion(Record):
 
 
 class Feedback(Record):
-    """What somebody thought of an answer; `note` says what it should have been, `at` is UTC in ISO
-    form.
+    """What somebody thought of an answer; `note` says what it should have been.
 
-    `documents` are those that the answer cites, `history` the turns before the question.
+    `at` is a UTC time in ISO form, `documents` are those that the answer cites, `history` the turns
+    before the question.
     """
 
     id: str
@@ -74,8 +72,7 @@ class Feedback(Record):
 
 
 class EvaluatedSystem(Record):
-    """A way of answering that is compared with others: a mode with its options on a workspace, or
-    recorded answers.
+    """A way of answering that is compared: a mode on a workspace, or recorded answers.
 
     `settings` are names and values as in `trellis.toml`; `recorded` is a JSONL file of rows {id,
     answer, …}, of another system or of an earlier run. The name is the system's column in every
@@ -106,9 +103,7 @@ class EvaluatedAnswer(Record):
 
 
 class Score(Record):
-    """What a measure says of a system's answer to a question; None where the measure has nothing to
-    say of it.
-    """
+    """What a measure says of a system's answer to a question; None where it says nothing."""
 
     system: str
     question: str
@@ -151,9 +146,7 @@ class Evaluation(Record):
 
 
 class EvaluationResult(Record):
-    """An evaluation with all that came of it; an answer that held a forgotten document is not there
-    any more.
-    """
+    """An evaluation with all that came of it, but for answers that held what was forgotten."""
 
     evaluation: Evaluation
     answers: tuple[EvaluatedAnswer, ...]
@@ -162,8 +155,9 @@ class EvaluationResult(Record):
 
 
 class WatchedQuestion(Record):
-    """A question that is asked again after every publication, with its last answer and how that
-    came to differ.
+    """A question that is asked again after every publication.
+
+    `answer` is its last one, `change` how that came to differ.
     """
 
     id: str
@@ -185,9 +179,7 @@ class MeanScore(Record):
 
 
 class PairedDifference(Record):
-    """The mean of `first` minus `second` over the questions that both have a value for, with its
-    95% interval.
-    """
+    """The mean of `first` minus `second` over the questions of both, with its 95% interval."""
 
     measure: str
     first: str
@@ -210,8 +202,9 @@ class Wins(Record):
 
 
 class SystemCost(Usage):
-    """What a system's answers took in sum, and by step; calls that the cache answered
-    (`cached_calls`) count as the others do: which system asked first is chance.
+    """What a system's answers took in sum, and by step.
+
+    Calls that the cache answered (`cached_calls`) count too: which system asked first is chance.
     """
 
     system: str
@@ -220,9 +213,7 @@ class SystemCost(Usage):
 
 
 class GateCheck(Record):
-    """A measure of a system beside that of the `accepted` evaluation, over the questions that both
-    have.
-    """
+    """A measure of a system beside that of the `accepted` evaluation, over shared questions."""
 
     measure: str
     system: str
@@ -261,8 +252,9 @@ class EvaluationReport(Record):
 
 
 class SystemForecast(StepUsage):
-    """What a system's answers would take, embedding and reranking included: those of `questions`
-    that are not answered yet. `most` is where the spread of its sample lets that end.
+    """What a system's answers to `questions` would take that are not answered yet.
+
+    Embedding and reranking are included; `most` is where the spread of its sample lets that end.
     """
 
     system: str
@@ -271,8 +263,9 @@ class SystemForecast(StepUsage):
 
 
 class EvaluationForecast(StepUsage):
-    """What the rest of an evaluation would take in sum, as `sample` questions of each system took,
-    and what of that judging the answers would.
+    """What the rest of an evaluation would take, by `sample` questions of each system.
+
+    `judging` is what judging the answers would take of that.
     """
 
     systems: tuple[SystemForecast, ...]

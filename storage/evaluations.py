@@ -1,5 +1,4 @@
-"""Evaluations in the workspace's database: finished ones, the answers of those under way, watched
-questions, and feedback.
+"""Evaluations in the workspace's database, watched questions, and feedback.
 
 An evaluation may take hours. Its answers are stored one by one, so that a run that is killed asks
 nothing twice; what is finished is stored whole, in one transaction.
@@ -61,11 +60,7 @@ class RunningAnswers:
 
     def remove_where(self, holds: Holds) -> int:
         """Removes the answers that hold it; returns how many."""
-        rows = self._file.rows("SELECT rowid, answer FROM evaluated_answers")
-        gone = [(row,) for row, answer in rows if holds(str(answer))]
-        with self._file.transaction() as connection:
-            connection.executemany("DELETE FROM evaluated_answers WHERE rowid = ?", gone)
-        return len(gone)
+        return self._file.delete_where("evaluated_answers", "answer", holds)
 
 
 class WatchedQuestions:
@@ -122,10 +117,7 @@ class FeedbackRows:
 
     def forget_where(self, holds: Holds) -> int:
         """Removes the rows that hold it; returns how many."""
-        stale = [(row.id,) for row in self.list() if holds(row.model_dump_json())]
-        with self._file.transaction() as connection:
-            connection.executemany("DELETE FROM feedback WHERE id = ?", stale)
-        return len(stale)
+        return self._file.delete_where("feedback", "feedback", holds)
 
 
 class EvaluationStore:

@@ -110,9 +110,7 @@ Value = str | tuple[str, ...]
 
 
 class Item(Record):
-    """An item as people know it (`label`), with the values of its compared fields, in the order of
-    `FIELDS`.
-    """
+    """An item as people know it (`label`), with its compared values in the order of `FIELDS`."""
 
     id: str
     label: str

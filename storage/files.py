@@ -38,8 +38,9 @@ def open_file(path: str | Path) -> io.BufferedReader:
 
 
 def content_of_file(path: str | Path, largest: int = _LARGEST) -> bytes:
-    """A file that is read whole, unpacked where it is called .gz; UsageError also for more bytes
-    than the largest.
+    """Reads a file whole, and unpacks it where it is called .gz.
+
+    Raises UsageError also where it has more bytes than the largest.
     """
     with open_file(path) as stream:
         try:
@@ -56,7 +57,5 @@ def content_of_file(path: str | Path, largest: int = _LARGEST) -> bytes:
 
 
 def text_of_file(path: str | Path) -> str:
-    """The same as text, without a byte order mark, lines ended by `\\n`; UnicodeDecodeError where
-    it is no UTF-8.
-    """
+    """The same as text, without a byte order mark; UnicodeDecodeError where it is no UTF-8."""
     return io.TextIOWrapper(io.BytesIO(content_of_file(path)), encoding="utf-8-sig").read()

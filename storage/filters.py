@@ -207,9 +207,7 @@ class FilterReader(Store):
     """The documents of a generation by what is known of them."""
 
     def fields(self) -> list[str]:
-        """The fields that a filter can name: those of every document, then those of any document's
-        metadata.
-        """
+        """The fields that a filter can name: those of all documents, then of their metadata."""
         return [*OWN_FIELDS, *self._keys()]
 
     def matching(self, expression: str) -> list[str]:
@@ -237,11 +235,10 @@ class FilterReader(Store):
         return documents
 
     def _keys(self) -> dict[str, str]:
-        """The metadata's keys by the names of their fields: `date` also where rows hold it under
-        `metadata`.
+        """The metadata's keys by the names of their fields.
 
-        The name of a field that every document has means that one; the metadata's is
-        `metadata.NAME`.
+        `date` names it also where rows hold it under `metadata`. The name of a field that every
+        document has means that one; the metadata's is `metadata.NAME`.
         """
         keys = self._db.strings(
             "SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM documents ORDER BY key DESC"
@@ -258,9 +255,7 @@ class FilterReader(Store):
 
 
 def _known(field: str, at: int, fields: list[str], expression: str) -> str:
-    """The field that is meant: as it is written, without `metadata.`, or the only one that differs
-    in capitals.
-    """
+    """The field as it is written, without `metadata.`, or the only one with other capitals."""
     for name in (field, field.removeprefix(_OUTER)):
         same = [known for known in fields if known.casefold() == name.casefold()]
         if name in fields or len(same) == 1:

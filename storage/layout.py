@@ -1,5 +1,4 @@
-"""Where each thing of a workspace lies, how a file is changed so that a crash leaves the old or the
-new one, and locks.
+"""Where each thing of a workspace lies, how its files are changed, and its locks.
 
 CURRENT                     which generation readers open, the highest number, which are retired
 LOCK                        held by the one process that writes

@@ -48,9 +48,7 @@ class MemoryEntry(Record):
 
 
 class Memory:
-    """The reservoir of titles and contents, at most about `limit` entries: any of the oldest
-    generation go first.
-    """
+    """The titles and contents, about `limit` at most; those of the oldest generation go first."""
 
     def __init__(self, file: SqliteFile, limit: int = 10_000) -> None:
         self._file = file
@@ -58,11 +56,10 @@ class Memory:
         self._added = 0
 
     def put(self, entries: Sequence[MemoryEntry], keys: Collection[str] = ()) -> None:
-        """Stores entries in one transaction, to be found by `keys`; the same title of the same
-        source replaces.
+        """Stores entries in one transaction, to be found by `keys`.
 
-        One of another source goes also where its surroundings are others: it would not be served
-        again.
+        The same title of the same source replaces. One of another source goes also where its
+        surroundings are others: it would not be served again.
         """
         with self._file.transaction() as connection:
             _put(connection, entries, keys)
@@ -111,9 +108,7 @@ class Memory:
         return self._remove_where("documents", lambda documents: not removed.isdisjoint(documents))
 
     def _remove_where(self, field: str, test: Callable[[list[str]], bool]) -> int:
-        """Reads all entries: it is done when documents have changed, and an index would be paid by
-        every question.
-        """
+        """Reads all entries, when documents have changed: every question would pay for an index."""
         sql = f"SELECT source, title, json_extract(entry, '$.{field}') FROM memory_entries"
         rows = self._file.rows(sql)
         names = [

@@ -1,5 +1,4 @@
-"""What travels through Trellis: the frozen records that steps take and return, and that storage
-keeps.
+"""What travels through Trellis: the records that steps take and return, and storage keeps.
 
 Offsets (`start`, `end`) count code points in the stored text of a document, end exclusive, so that
 `document.text[start:end]` is the quoted string. Ids are content hashes with a prefix (`chk_`,
@@ -19,9 +18,7 @@ V = TypeVar("V")
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts (kept apart by a
-    separator).
-    """
+    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}_{digest[:16]}"
 
@@ -67,8 +64,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one source says about one document: a text, or triples (one rendered triple a line in
-    `text`).
+    """What one source says about one document: a text, or triples, one a line in `text`.
 
     `pages` holds the offset in `text` at which each page starts (empty where the format has no
     pages).
@@ -86,9 +82,7 @@ class Part:
 
     @property
     def hash(self) -> str:
-        """Changes when, and only when, what readers of the document see changes (the place does not
-        count).
-        """
+        """Changes when, and only when, what readers of the document see changes."""
         extra = (
             repr(sorted(self.metadata.items()))
             + repr(self.pages)
@@ -103,9 +97,7 @@ class Part:
 
     @property
     def by_line(self) -> bool:
-        """Whether the document is a row without an id: called by its line, which another row may
-        have tomorrow.
-        """
+        """Whether the document is a row without an id, called by its line of today."""
         return self.document.endswith(f"#{self.path.rpartition(':')[2]}")
 
 
@@ -117,9 +109,7 @@ class Skipped(Record):
 
 
 class DeadLetter(Record):
-    """Work that failed and is kept: the item (a chunk id or a `file:line`), the step, the error and
-    its remedy.
-    """
+    """Work that failed and is kept; `item` is a chunk id or a `file:line`."""
 
     item: str
     step: str

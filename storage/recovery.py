@@ -1,6 +1,4 @@
-"""Recovery after a crash or damage: finds the newest whole generation and makes it current; removes
-old generations.
-"""
+"""Recovery after a crash or damage: makes the newest whole generation current, removes old ones."""
 
 import logging
 import shutil

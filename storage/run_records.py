@@ -1,6 +1,4 @@
-"""Records of a run: what it may spend, its forecast, what it used and changed, and the report of an
-index run.
-"""
+"""Records of a run: what it may spend, its forecast, what it used, and its report."""
 
 from typing import Literal
 
@@ -95,20 +93,17 @@ class Forecast(Record):
 
 
 class KeptPrompts(Record):
-    """Steps whose prompts this version of the program words otherwise than the one that made the
-    index, which stays as it was made.
-    """
+    """Steps whose prompts were others when the index was made, which stays as it is."""
 
     steps: tuple[str, ...]
 
 
 class CommunityQuality(Record):
-    """How well the coarsest communities part the graph, as cdlib measures it; `coarsest` counts
-    those of two or more.
+    """How well the coarsest communities part the graph, as cdlib measures it.
 
-    The higher the better are `modularity` (Newman and Girvan 2004) and `coverage`, the share of all
-    weight that lies inside of communities; the lower `conductance`, the mean share of a community's
-    edge ends that lead out of it.
+    `coarsest` counts those of two or more. The higher the better are `modularity` (Newman and
+    Girvan 2004) and `coverage`, the share of all weight that lies inside of communities; the lower
+    `conductance`, the mean share of a community's edge ends that lead out of it.
     """
 
     algorithm: str
@@ -120,8 +115,7 @@ class CommunityQuality(Record):
 
 
 class AnswerChange(Record):
-    """How a watched question is answered otherwise since a publication, or the error that it fails
-    with.
+    """How a watched question is answered otherwise since a publication, or fails.
 
     `diff` holds lines of the answer, gone ones after "- " and new ones after "+ "; `cited` and
     `no_longer_cited` are documents.

@@ -133,6 +133,15 @@ class SqliteFile:
             self._do_without(Damaged(self.path, words, self._schema.remedy), error)
             return []
 
+    def delete_where(
+        self, table: str, column: str, holds: Callable[[str], bool], where: str = "true"
+    ) -> int:
+        """Deletes the rows whose text in a column holds something; returns how many."""
+        with self.transaction() as connection:
+            connection.create_function("holds", 1, holds)
+            sql = f"DELETE FROM {table} WHERE {where} AND holds(CAST({column} AS TEXT))"
+            return connection.execute(sql).rowcount
+
     def compact(self) -> None:
         """Writes the file anew, so that nothing of what was deleted is left in it.
 

@@ -1,5 +1,4 @@
-"""Uploaded files: they lie in a folder of the workspace, which index runs of the service read as a
-source.
+"""Uploaded files: they lie in a folder of the workspace, a source of the service's index runs.
 
 A file comes in beside its place, as a hidden part, and is then renamed. Whoever writes a part holds
 a lock on it, which the system frees when the process ends, however it ends: what is not locked was
@@ -33,8 +32,7 @@ def upload_folder(workspace: Path) -> Path:
 
 
 def upload_path(workspace: Path, name: str) -> Path:
-    """The file of an upload, inside of the workspace's folder for them, one for each way to spell
-    its name in Unicode.
+    """The file of an upload, in one spelling of Unicode, inside of the workspace's folder for them.
 
     Raises UsageError for a name that no file there may have.
     """
@@ -52,9 +50,8 @@ def upload_path(workspace: Path, name: str) -> Path:
         raise UsageError(
             f"{name[:120]!r} cannot be the name of a document.",
             "Use a relative path such as reports/2026.pdf: each part of it has a sign that is no "
-            "blank, does not begin "
-            f"with a dot, and has {LONGEST_NAME} bytes at most; there are {MOST_FOLDERS} parts at "
-            "most.",
+            f"blank, does not begin with a dot, and has {LONGEST_NAME} bytes at most; there are "
+            f"{MOST_FOLDERS} parts at most.",
         )
     file = upload_folder(workspace).joinpath(*parts)
     if len(os.fsencode(file)) > _LONGEST_PATH - len(_PART) - 32:

@@ -1,10 +1,10 @@
-"""The workspace's own SQLite database: memory, cached results of models and embedders, the history
-of runs, answers of evaluations under way, watched questions, and feedback.
+"""The workspace's own SQLite database, which outlives generations.
 
-It outlives generations. The cache has namespaces and one rule: what was used longest ago goes
-first.
+It holds memory, cached results of models and embedders, the history of runs, evaluations, watched
+questions, and feedback.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +17,7 @@ from storage.errors import StorageError
 from storage.evaluations import EvaluationStore, FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
 from storage.records import Record
-from storage.sqlite import Schema, SqliteFile, Value
+from storage.sqlite import Schema, SqliteFile
 
 Clock = Callable[[], float]
 Vector = NDArray[np.float32]
@@ -34,13 +34,14 @@ SCHEMA = Schema(
 
 _FRESH = 60.0  # seconds in which a second use is not noted
 _SLACK = 16
-_PAGE = 500
 _ANSWERS, _EMBEDDINGS = "answers", "embeddings "
+_NAMED = "namespace = ? AND key IN (SELECT value FROM json_each(?))"
 
 
 class Cache:
-    """Values by namespace and key, at most about `limit` bytes: a process trims after each
-    sixteenth that it wrote.
+    """Values by namespace and key, at most about `limit` bytes together.
+
+    What was used longest ago goes first; a process trims after each sixteenth that it wrote.
     """
 
     def __init__(self, file: SqliteFile, limit: int, clock: Clock) -> None:
@@ -52,22 +53,13 @@ class Cache:
 
     def get(self, namespace: str, keys: Collection[str]) -> dict[str, bytes]:
         """Those that are there."""
-        values: dict[str, bytes] = {}
-        stale: list[str] = []
-        wanted, now = list(keys), self._clock()
-        for start in range(0, len(wanted), _PAGE):
-            page: list[Value] = [*wanted[start : start + _PAGE]]
-            marks = ", ".join("?" for _ in page)
-            sql = f"SELECT key, value, used FROM cache WHERE namespace = ? AND key IN ({marks})"
-            for key, value, used in self._file.read(sql, _cached, [namespace, *page]):
-                values[key] = value
-                if now - used > _FRESH:
-                    stale.append(key)
-        if stale:
+        now, named = self._clock(), (namespace, json.dumps(list(keys)))
+        sql = f"SELECT key, value, used FROM cache WHERE {_NAMED}"
+        found = self._file.read(sql, _cached, named)
+        if any(now - used > _FRESH for _, _, used in found):
             with self._file.transaction() as connection:
-                sql = "UPDATE cache SET used = ? WHERE namespace = ? AND key = ?"
-                connection.executemany(sql, [(now, namespace, key) for key in stale])
-        return values
+                connection.execute(f"UPDATE cache SET used = ? WHERE {_NAMED}", (now, *named))
+        return {key: value for key, value, _ in found}
 
     def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
         """Stores values; the same key replaces."""
@@ -75,11 +67,9 @@ class Cache:
             (key, namespace, value, len(value) + len(key.encode()), self._clock())
             for key, value in values.items()
         ]
+        columns = "(key, namespace, value, bytes, used)"
         with self._file.transaction() as connection:
-            sql = (
-                "INSERT OR REPLACE INTO cache (key, namespace, value, bytes, used) VALUES (?, ?, "
-                "?, ?, ?)"
-            )
+            sql = f"INSERT OR REPLACE INTO cache {columns} VALUES (?, ?, ?, ?, ?)"
             connection.executemany(sql, rows)
         with self._counting:
             self._written += sum(row[3] for row in rows)
@@ -87,27 +77,29 @@ class Cache:
             self._written = 0 if due else self._written
         if due:
             with self._file.transaction() as connection:
-                connection.execute(
-                    """
-                    DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
-                        SELECT rowid, sum(bytes) OVER (
-                            ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
-                        FROM cache) WHERE total > ?)
-                    """,
-                    (self._limit,),
-                )
+                connection.execute(_TRIM, (self._limit,))
 
     def remove(self, namespace: str, keys: Collection[str]) -> int:
         """Removes these keys from all namespaces that begin so; returns how many there were."""
         with self._file.transaction() as connection:
-            before = connection.total_changes
-            sql = "DELETE FROM cache WHERE key = ? AND substr(namespace, 1, ?) = ?"
-            connection.executemany(sql, [(key, len(namespace), namespace) for key in set(keys)])
-            return connection.total_changes - before
+            sql = (
+                "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? "
+                "AND key IN (SELECT value FROM json_each(?))"
+            )
+            named = (len(namespace), namespace, json.dumps(list(keys)))
+            return connection.execute(sql, named).rowcount
 
     def clear(self) -> None:
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM cache")
+
+
+_TRIM = """
+    DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
+        SELECT rowid, sum(bytes) OVER (
+            ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
+        FROM cache) WHERE total > ?)
+"""
 
 
 def _cached(key: str, value: bytes, used: float) -> tuple[str, bytes, float]:
@@ -135,17 +127,7 @@ class ModelAnswerCache:
 
     def remove_where(self, holds: Callable[[str], bool]) -> int:
         """Removes the answers of which this is true; returns how many. It reads them all."""
-        last, removed = "", 0
-        sql = (
-            "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY "
-            "key LIMIT ?"
-        )
-        while page := self._file.rows(sql, (_ANSWERS, last, _PAGE)):
-            removed += self._cache.remove(
-                _ANSWERS, [str(key) for key, value in page if holds(str(value))]
-            )
-            last = str(page[-1][0])
-        return removed
+        return self._file.delete_where("cache", "value", holds, f"namespace = '{_ANSWERS}'")
 
 
 class EmbeddingCache:
@@ -191,28 +173,30 @@ class RunHistory:
 
     def append(self, run: RunRow) -> None:
         with self._file.transaction() as connection:
-            connection.execute(
-                "INSERT INTO runs (kind, started, finished, state, summary) VALUES (?, ?, ?, ?, ?)",
-                (run.kind, run.started, run.finished, run.state, run.summary),
-            )
-            connection.execute(
-                "DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (self._limit,)
-            )
+            sql = f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?)"
+            row = (run.kind, run.started, run.finished, run.state, run.summary)
+            connection.execute(sql, row)
+            sql = "DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?"
+            connection.execute(sql, (self._limit,))
 
     def list(self, limit: int = 50) -> list[RunRow]:
         """The newest first."""
-        sql = "SELECT kind, started, finished, state, summary FROM runs ORDER BY id DESC LIMIT ?"
-        return self._file.read(
-            sql, lambda *row: RunRow(**dict(zip(RunRow.model_fields, row, strict=True))), [limit]
-        )
+        sql = f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?"
+        return self._file.read(sql, _run, [limit])
+
+
+_RUN = ", ".join(RunRow.model_fields)
+
+
+def _run(*row: str) -> RunRow:
+    return RunRow(**dict(zip(RunRow.model_fields, row, strict=True)))
 
 
 class WorkspaceDatabase:
     """One SQLite file, opened at the first use, for many processes and threads.
 
-    `clock` gives seconds since 1970.
-
-    `reading`: who only reads goes on without it where the file cannot be written or is damaged.
+    `clock` gives seconds since 1970. `reading`: who only reads goes on without the file where it
+    cannot be written or is damaged.
     """
 
     def __init__(
