@@ -80,17 +80,17 @@ class ArchiveReport(Record):
     left_out: tuple[str, ...] = ()
 
 
-def _report(file: Path, layout: Layout, numbers: list[int]) -> ArchiveReport:
-    """Of an archive whose unpacked files lie there."""
-    created = datetime.fromtimestamp(layout.pointer_file.stat().st_mtime, UTC)
+def _report(file: Path, pointer_file: Path, current: int | None, held: Layout) -> ArchiveReport:
+    """Of an archive with this CURRENT file, whose other files lie in the workspace `held`."""
+    created = datetime.fromtimestamp(pointer_file.stat().st_mtime, UTC)
     return ArchiveReport(
         file=str(file),
         created=created.isoformat(timespec="seconds"),
-        generation=layout.pointer().current or 0,
-        generations=tuple(numbers),
+        generation=current or 0,
+        generations=tuple(held.folders()),
         size_bytes=file.stat().st_size,
-        uploads=len(_uploads(layout.root)),
-        programs=len(_programs(layout.root)),
+        uploads=len(_uploads(held.root)),
+        programs=len(_programs(held.root)),
     )
 
 
@@ -145,10 +145,10 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
             f"{file} is there already.", "Name another file, or remove this one first."
         )
     layout, part = Layout(root), file.with_name(f".{file.name}.{uuid4().hex[:8]}")
-    with _held(layout) as pointer, _temporary_folder() as aside, faults_told(file):
+    with _held(layout) as (pointer, held), _temporary_folder() as aside, faults_told(file):
         copied = Layout(aside)
         copied.point(Pointer(current=pointer.current, last=pointer.last))
-        numbers = _sound_generations(layout, pointer, file)
+        numbers = _sound_generations(layout, pointer, held, file)
         sources = {"CURRENT": copied.pointer_file, **_copied_beside(layout, copied, file)}
         for number in numbers:
             for name in (DATABASE, MANIFEST):
@@ -161,14 +161,14 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
-        held = {"uploads": len(_uploads(root)), "programs": len(_programs(root))}
-        left_out = {"left_out": _left_out(root, sources)}
-        return _report(file, copied, numbers).model_copy(update=held | left_out)
+        more = {"generations": tuple(numbers), "left_out": _left_out(root, sources)}
+        report = _report(file, copied.pointer_file, pointer.current, layout)
+        return report.model_copy(update=more)
 
 
 @contextmanager
-def _held(layout: Layout) -> Iterator[Pointer]:
-    """The pointer; the generations stay until the block ends."""
+def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
+    """The pointer and the numbers of the generations, which stay until the block ends."""
     with ExitStack() as leases:
         # Before the pointer is read: what it points to then is among them, or published since.
         numbers = list[int]()
@@ -177,16 +177,18 @@ def _held(layout: Layout) -> Iterator[Pointer]:
                 refuse_lost(layout)
                 raise NoGeneration(layout.root)
             leases.close()
-            numbers = layout.published()
-            for lease in filter(None, (Lease.take(layout.folder(one)) for one in numbers)):
-                leases.callback(lease.release)
-        yield pointer
+            numbers = []
+            for number in layout.published():
+                if lease := Lease.take(layout.folder(number)):
+                    leases.callback(lease.release)
+                    numbers.append(number)
+        yield pointer, numbers
 
 
-def _sound_generations(layout: Layout, pointer: Pointer, file: Path) -> list[int]:
-    """The published generations that are whole; ArchiveError where the current one is not."""
+def _sound_generations(layout: Layout, pointer: Pointer, held: list[int], file: Path) -> list[int]:
+    """The held generations that are whole; ArchiveError where the current one is not."""
     numbers = []
-    for number in layout.published():
+    for number in held:
         try:
             _check_generation(layout.folder(number), number)
             numbers.append(number)
@@ -287,7 +289,7 @@ def read_archive(
                 raise ArchiveError(file, str(problem)) from problem
             if layout.stated() is None:
                 layout.point(layout.pointer())
-            report = _report(file, layout, layout.folders())
+            report = _report(file, layout.pointer_file, layout.pointer().current, layout)
             sync_tree(aside)
             aside.rename(root.absolute())
     finally:

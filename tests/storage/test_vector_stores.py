@@ -1,6 +1,6 @@
 """Every vector store gives what the database says: Chroma, exact search, and one of a user's own.
 
-A new store is added to `STORES`. The tests of a Chroma server, which are slow, run the same checks.
+A new store is added to `STORES`. A Chroma server, which takes seconds to start, has its own tests.
 """
 
 import shutil
