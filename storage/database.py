@@ -14,19 +14,17 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
+from scipy import sparse
 
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.faults import faults_told
 from storage.records import Record
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 SCHEMA_VERSION = 3
 
@@ -325,13 +323,11 @@ class SparseCounts:
 
     rows: list[str]
     columns: list[str]
-    counts: "sparse.csr_matrix"
+    counts: sparse.csr_matrix
 
 
 def sparse_counts(database: Database, rows: str, columns: str, pairs: str) -> SparseCounts:
     """The counts of `pairs`, a query of (row, column, count), over the names of two queries."""
-    from scipy import sparse
-
     of_row, of_column = (next(iter(database.arrays(sql).values())) for sql in (rows, columns))
     shape = (len(of_row), len(of_column))
     # As tables: DuckDB takes twice as long for names that come as parameters.

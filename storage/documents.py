@@ -5,9 +5,9 @@ neither is stored twice. A part whose text is no slice of its document's is stor
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Literal, cast
+from typing import Any, cast
 from unicodedata import normalize
 
 from storage.columns import Columns
@@ -24,7 +24,6 @@ from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
 
 _AT_ONCE = 5_000  # documents whose rows are made at one time
-_BETWEEN_PARTS = 2  # the blank line
 
 
 def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
@@ -39,67 +38,35 @@ def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
     return [name if name in known else composed.get(normalize("NFC", name), name) for name in names]
 
 
-class StoredPart(Record):
-    """A row of the table `parts`."""
-
-    document: str
-    ordinal: int
-    source: str
-    path: str
-    kind: Literal["text", "triples"]
-    title: str
-    hash: str
-    start: int
-    end: int
-    own_text: str | None
-    triples: str
-    metadata: str
-    pages: tuple[int, ...]
+_PART = "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages"
 
 
-def to_stored(document: Document) -> list[StoredPart]:
-    """One row for each part, in order."""
-    rows, cursor = [], 0
+def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
+    """The rows of a document's parts: `_PART`, the place among them, and the hash."""
+    cursor = 0
     for ordinal, part in enumerate(document.parts):
-        start = (
-            cursor if document.text.startswith(part.text, cursor) else document.text.find(part.text)
-        )
-        end = start + len(part.text)
-        if start >= 0:
-            cursor = end + _BETWEEN_PARTS
-        rows.append(
-            StoredPart(
-                document=part.document,
-                ordinal=ordinal,
-                source=part.source,
-                path=part.path,
-                kind=part.kind,
-                title=part.title,
-                hash=part.hash,
-                start=max(start, 0),
-                end=end if start >= 0 else 0,
-                own_text=None if start >= 0 else part.text,
-                triples=_triples_to_json(part),
-                metadata=json.dumps(part.metadata, ensure_ascii=False),
-                pages=part.pages,
-            )
-        )
-    return rows
+        start = document.text.find(part.text, cursor)
+        cursor = start + len(part.text) if start >= 0 else cursor
+        place = (start, cursor, None) if start >= 0 else (0, 0, part.text)
+        metadata = json.dumps(part.metadata, ensure_ascii=False)
+        named = (part.document, part.source, part.path, part.kind, part.title)
+        yield (*named, *place, _triples_to_json(part), metadata, part.pages, ordinal, part.hash)
 
 
-def from_stored(row: StoredPart, document_text: str) -> Part:
-    """The part that `to_stored` was given, equal in every field."""
-    text = document_text[row.start : row.end] if row.own_text is None else row.own_text
+def _part(row: Sequence[Any], document_text: str) -> Part:
+    """The part of a row of `_PART`."""
+    document, source, path, kind, title, start, end, own_text, triples, metadata, pages = row
+    text = document_text[start:end] if own_text is None else own_text
     return Part(
-        document=row.document,
-        source=row.source,
-        path=row.path,
-        kind=row.kind,
-        title=row.title,
+        document=document,
+        source=source,
+        path=path,
+        kind=kind,
+        title=title,
         text=text,
-        triples=_triples_from_json(row.triples, text),
-        metadata=json.loads(row.metadata),
-        pages=row.pages,
+        triples=_triples_from_json(triples, text),
+        metadata=json.loads(metadata),
+        pages=tuple(pages),
     )
 
 
@@ -259,10 +226,10 @@ class DocumentStore(Store):
         return dict(json.loads(values[0])) if values else {}
 
     def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
-        rows = self._db.select(
-            StoredPart, "parts", "document, ordinal", selection("document", texts)
-        )
-        return by_key((row.document, from_stored(row, texts[row.document])) for row in rows)
+        where, parameters = selection("document", texts)
+        sql = f"SELECT {_PART} FROM parts WHERE {where} ORDER BY document, ordinal"
+        rows = self._db.rows(sql, parameters)
+        return by_key((str(row[0]), _part(row, texts[str(row[0])])) for row in rows)
 
     def put_documents(self, documents: Sequence[Document]) -> None:
         """Stores documents; one with the same id is replaced, and no longer forgotten.
@@ -278,8 +245,10 @@ class DocumentStore(Store):
             fields = ("id", "title", "text", "language", "hash", "pages")
             self._db.insert_records("documents", documents, fields, {"metadata": metadata})
             for start in range(0, len(documents), _AT_ONCE):
-                rows = [row for d in documents[start : start + _AT_ONCE] for row in to_stored(d)]
-                self._db.insert_records("parts", rows, tuple(StoredPart.model_fields))
+                some = documents[start : start + _AT_ONCE]
+                rows = [row for document in some for row in _part_rows(document)]
+                columns = (*_PART.split(", "), "ordinal", "hash")
+                self._db.insert_rows("parts", columns, rows)
 
     def put_chunks(self, chunks: Sequence[Chunk], documents: Collection[str] | None = None) -> None:
         """Replaces all chunks of the named documents (default: of those that occur in `chunks`).

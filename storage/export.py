@@ -3,21 +3,19 @@
 import json
 from collections.abc import Collection
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import JsonValue, TypeAdapter
 
 from storage.database import Store, selection
 from storage.records import Document, Record
-
-if TYPE_CHECKING:
-    from storage.staging import OpenGeneration
+from storage.staging import OpenGeneration
 
 JsonRow = dict[str, JsonValue]
 Export = dict[str, list[JsonRow]]
 
 
-def export(generation: "OpenGeneration") -> Export:
+def export(generation: OpenGeneration) -> Export:
     """One list of rows for each kind of record, sorted."""
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()

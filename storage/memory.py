@@ -15,8 +15,15 @@ from storage.records import Record
 from storage.sqlite import SqliteFile
 
 _TRIMMED_EACH = 64  # entries: counting thousands of them is too much for every one
-_RAREST = 3  # keys that entries are looked up by
-_COMMON = 500  # entries: a key of more is not looked up by where there is another
+# By the three rarest of the given keys: a common one would find most entries.
+_FOUND = """
+    SELECT entry FROM memory_entries WHERE (source, title) IN (
+        SELECT source, title FROM memory_index WHERE kind = 'key' AND value IN (
+            SELECT value FROM memory_index
+            WHERE kind = 'key' AND value IN (SELECT value FROM json_each(?))
+            GROUP BY value ORDER BY count(*), value LIMIT 3))
+    ORDER BY generation DESC, source, title LIMIT ?
+"""
 _OLDEST = (
     "SELECT source, title FROM memory_entries ORDER BY generation DESC, random() LIMIT -1 OFFSET ?"
 )
@@ -74,25 +81,10 @@ class Memory:
         return self._file.read(sql, MemoryEntry.model_validate_json)
 
     def found_by(self, keys: Sequence[str], limit: int = 64) -> list[MemoryEntry]:
-        """The entries with one of the rarest keys of these, the newest first, at most `limit`."""
-        counted = []
-        for key in keys:
-            sql = (
-                "SELECT count(*) FROM (SELECT 1 FROM memory_index WHERE kind = 'key' AND value = ? "
-                "LIMIT ?)"
-            )
-            for (number,) in self._file.rows(sql, (key, _COMMON)):
-                counted.append((int(str(number)), key))
-        rarest = [key for number, key in sorted(counted) if number][:_RAREST]
-        if not rarest:
-            return []
-        marks = ", ".join("?" for _ in rarest)
-        sql = (
-            "SELECT entry FROM memory_entries WHERE (source, title) IN "
-            f"(SELECT source, title FROM memory_index WHERE kind = 'key' AND value IN ({marks})) "
-            "ORDER BY generation DESC, source, title LIMIT ?"
+        """The entries with one of the rarest keys of these, the newest first."""
+        return self._file.read(
+            _FOUND, MemoryEntry.model_validate_json, (json.dumps(list(keys)), limit)
         )
-        return self._file.read(sql, MemoryEntry.model_validate_json, (*rarest, limit))
 
     def expire(self, alive: Collection[str]) -> int:
         """Removes the entries with evidence that is no longer alive; returns how many.
