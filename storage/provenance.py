@@ -116,9 +116,8 @@ class ExtractionStore(Store):
         with self._db.transaction():
             for step in {step for _, step in last}:
                 self.remove_dead_letters([item for item, of in last if of == step], step)
-            self._db.insert_records(
-                "dead_letters", list(last.values()), ("item", "step", "error", "remedy")
-            )
+            fields = tuple(DeadLetter.model_fields)
+            self._db.insert_records("dead_letters", list(last.values()), fields)
 
     def remove_dead_letters(
         self, items: Collection[str] | None = None, step: str | None = None
@@ -169,23 +168,15 @@ class MetaStore(Store):
 
     def counts(self) -> dict[str, int]:
         """How many records of each kind there are; of communities those of two entities or more."""
-        counted = {table: f"SELECT count(*) FROM {table}" for table in _COUNTED}
-        counted["communities"] = (
-            "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
-        )
-        # Side by side as columns they are joined, which takes six times as long.
-        rows = self._db.rows(
-            " UNION ALL ".join(f"SELECT '{table}', ({sql})" for table, sql in counted.items())
-        )
-        counts = {str(table): int(str(count)) for table, count in rows}
-        return {table: counts[table] for table in counted}
+        counts = {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED}
+        sql = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
+        return counts | {"communities": self._db.number(sql)}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():
             self._db.delete("meta", "key", [key])
-            self._db.insert_rows(
-                "meta", ("key", "value"), [(key, json.dumps(value, ensure_ascii=False))]
-            )
+            row = (key, json.dumps(value, ensure_ascii=False))
+            self._db.insert_rows("meta", ("key", "value"), [row])
 
     def replace_usage(self, rows: Sequence[UsageRow]) -> None:
         with self._db.transaction():
@@ -194,10 +185,8 @@ class MetaStore(Store):
             for row in rows:
                 values = row.model_dump()
                 marks = ", ".join("?" for _ in values)
-                self._db.execute(
-                    f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})",
-                    list(values.values()),
-                )
+                sql = f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})"
+                self._db.execute(sql, list(values.values()))
 
 
 DocumentName = tuple[str, str]  # a document, and the key of a name in it
@@ -215,10 +204,8 @@ class ResolutionStore(Store):
     def places(self) -> dict[DocumentName, ResolvedTo]:
         """Where each name went; empty for a generation that was never resolved."""
         fields = ("document", "name_key", "thing", "why")
-        documents, keys, things, reasons = self._db.columns(fields, "resolutions", "rowid").values()
-        return dict(
-            zip(zip(documents, keys, strict=True), zip(things, reasons, strict=True), strict=True)
-        )
+        rows = zip(*self._db.columns(fields, "resolutions", "rowid").values(), strict=True)
+        return {(document, key): (thing, why) for document, key, thing, why in rows}
 
     def decisions(self) -> dict[str, PairDecision]:
         """A model's decisions, by the hash of the pair."""

@@ -78,7 +78,11 @@ def open_vector_store(name: str, root: Path, server: ServerAddress | None = None
     found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if name not in found:
         raise SettingsError("vector_store", name, ", ".join([*_OURS, *sorted(found)]))
-    maker: StoreMaker = found[name].load()
+    try:
+        maker: StoreMaker = found[name].load()
+    except (ImportError, AttributeError) as error:
+        expected = f"an entry point that can be loaded ({error})"
+        raise SettingsError("vector_store", name, expected) from error
     return maker(root, server)
 
 

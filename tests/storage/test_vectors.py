@@ -188,9 +188,13 @@ def test_a_store_of_ones_own_serves_a_run_and_a_question(
     package = tmp_path / "site" / "my_store-1.0.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: my-store\nVersion: 1.0\n")
-    entry = "[trellis.vector_stores]\nmemory = tests.storage.memory_store:open_store\n"
-    (package / "entry_points.txt").write_text(entry)
+    stores = {"memory": "memory_store:open_store", "lost": "memory_store:no_such_store"}
+    entries = [f"{name} = tests.storage.{place}" for name, place in stores.items()]
+    head = "[trellis.vector_stores]"
+    (package / "entry_points.txt").write_text("\n".join([head, *entries]) + "\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
+    with pytest.raises(SettingsError, match="no_such_store"):
+        open_vector_store("lost", tmp_path)
     found = index_and_retrieve(tmp_path, "memory")
     (store,) = (store for root, store in STORES.items() if root.is_relative_to(tmp_path))
     assert (store.prepared, list(store.indexes)) == (1, [1])
