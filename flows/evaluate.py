@@ -185,7 +185,7 @@ def rated_or(questions: Questions, runtime: Runtime) -> Questions:
 
 
 @step("load-questions")
-async def plan_of(  # noqa: PLR0913 -- as they are typed
+async def plan_of(
     systems: Sequence[EvaluatedSystem | str],
     questions: str | Path | Sequence[EvaluationQuestion],
     measures: Sequence[str] = (),

@@ -1,4 +1,6 @@
-"""A Chroma server serves the generations of a workspace; without it the database answers, and says so once."""
+"""A Chroma server serves the generations of a workspace; without it the database answers, and says
+so once.
+"""
 
 import logging
 import os
@@ -49,9 +51,11 @@ class Running:
             str(self.port),
         ]
         self._process = subprocess.Popen(
-            [*map(str, command), "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [*map(str, command), "--host", "127.0.0.1"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-        )  # fmt: skip
+        )
         wait_for(self.listens, "a Chroma server that listens")
 
     def listens(self) -> bool:
@@ -191,9 +195,11 @@ def test_the_tenant_and_its_database_are_those_that_are_set(
     from chromadb.config import Settings
 
     settings = Settings(
-        chroma_api_impl="chromadb.api.fastapi.FastAPI", chroma_server_host="127.0.0.1",
-        chroma_server_http_port=server.port, anonymized_telemetry=False,
-    )  # fmt: skip
+        chroma_api_impl="chromadb.api.fastapi.FastAPI",
+        chroma_server_host="127.0.0.1",
+        chroma_server_http_port=server.port,
+        anonymized_telemetry=False,
+    )
     admin = chromadb.AdminClient(settings)
     admin.create_tenant("acme")
     admin.create_database("handbook", tenant="acme")

@@ -1,4 +1,6 @@
-"""Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited for."""
+"""Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited
+for.
+"""
 
 import errno
 import random
@@ -28,10 +30,17 @@ from storage.workspace_db import RunRow, WorkspaceDatabase
 from tests.faults.disk import flip, full, truncate
 
 OF_THE_SYSTEM = [
-    (errno.EACCES, NotPermitted), (errno.EPERM, NotPermitted), (errno.EROFS, NotPermitted),
-    (errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EFBIG, DiskFull), (errno.EIO, DiskFailed),
-    (errno.EMFILE, TooLittle), (errno.ENFILE, TooLittle), (errno.ENOMEM, TooLittle),
-]  # fmt: skip
+    (errno.EACCES, NotPermitted),
+    (errno.EPERM, NotPermitted),
+    (errno.EROFS, NotPermitted),
+    (errno.ENOSPC, DiskFull),
+    (errno.EDQUOT, DiskFull),
+    (errno.EFBIG, DiskFull),
+    (errno.EIO, DiskFailed),
+    (errno.EMFILE, TooLittle),
+    (errno.ENFILE, TooLittle),
+    (errno.ENOMEM, TooLittle),
+]
 
 
 @pytest.mark.parametrize(("number", "kind"), OF_THE_SYSTEM)
@@ -148,7 +157,9 @@ def damaged(content: bytes, seed: int) -> bytes:
 def test_damage_of_any_kind_stops_no_reader(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who writes."""
+    """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who
+    writes.
+    """
     path = tmp_path / "side.sqlite"
     db = WorkspaceDatabase(path)
     names = [f"name {number}" for number in range(60)]
