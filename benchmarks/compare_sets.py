@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.retrieval import quality
+from benchmarks.rows import read_passages, read_questions, write_rows
 from benchmarks.runner import EXAMPLES
 from benchmarks.sets import SETS, BenchmarkSet, read_rows
 from benchmarks.traversal import GRAPH, QUESTIONS, spread
 from storage.evaluation_records import EvaluationQuestion
-from tasks.question_sets.load import load_set, write_corpus
 
 PODCAST, PODCAST_QUESTIONS = "corpora/kevin_scott_podcast.jsonl.gz", "corpora/kevin_scott_questions.jsonl.gz"
 GLOBAL_QUESTIONS, GRAPH_QUESTIONS = 20, 200
@@ -48,13 +48,19 @@ def _published(known: BenchmarkSet, data: Path) -> Mapping[str, float]:
     return {name: quality(questions, lists, [8])["all@8"] for name, lists in known.read_peers(data).items()}
 
 
+def _written(file: Path, folder: Path) -> Sequence[Path]:
+    path = folder / "corpus.jsonl"
+    write_rows(read_passages(file), path)
+    return [path]
+
+
 def _write_graph(data: Path, folder: Path) -> Sequence[Path]:
-    return write_corpus(load_set("pathquestion_2h", data / "kgqa"), folder)
+    return _written(data / GRAPH, folder)
 
 
 def _ask_graph(data: Path, limit: int | None) -> list[EvaluationQuestion]:
     """Spread over all questions."""
-    return spread(load_set(data / QUESTIONS).questions, limit or GRAPH_QUESTIONS)
+    return spread(read_questions(data / QUESTIONS), limit or GRAPH_QUESTIONS)
 
 
 def _write_samples(data: Path, folder: Path) -> Sequence[Path]:
@@ -74,11 +80,12 @@ def _ask_samples(data: Path, limit: int | None) -> list[EvaluationQuestion]:
 
 
 def _write_podcast(data: Path, folder: Path) -> Sequence[Path]:
-    return write_corpus(load_set("podcasts", data / "corpora"), folder)
+    return _written(data / PODCAST, folder)
 
 
 def _ask_podcast(data: Path, limit: int | None) -> list[EvaluationQuestion]:
-    return list(load_set(data / PODCAST_QUESTIONS).questions[: limit or GLOBAL_QUESTIONS])
+    rows = read_questions(data / PODCAST_QUESTIONS, limit or GLOBAL_QUESTIONS)
+    return [row.model_copy(update={"kind": "global"}) for row in rows]
 
 
 _ALL = (

@@ -1,11 +1,13 @@
 """Whether questions over many financial reports are answered exactly, and their tables read whole."""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.loong_rule import LEVELS, is_right
 from benchmarks.runner import Cell, Run, measure, names_of, option, share
 from benchmarks.sets import index, read_rows, settings_in, write_rows
 from flows.query import answer_question
@@ -16,10 +18,7 @@ from prompts.text.words import is_han
 from storage.answer_records import Answer
 from storage.evaluation_records import EvaluationQuestion
 from storage.records import Document, Record
-from tasks.evaluate.loong_rule import is_right
-from tasks.evaluate.measures import LOONG_LEVELS
 from tasks.load.sources import compose, read_sources
-from tasks.question_sets.load import load_set
 from tasks.tables.relations import GridCell, relations_of
 
 QUESTIONS, DOCUMENTS = (f"router/loong_financial_{name}.jsonl.gz" for name in ("questions", "docs"))
@@ -43,7 +42,11 @@ class Result(Record):
 
 @measure(
     option(
-        "--modes", type=names_of(MODES), default=list(MODES), metavar="A,B", help=f"ways of asking: {', '.join(MODES)}"
+        "--modes",
+        type=names_of(MODES),
+        default=list(MODES),
+        metavar="A,B",
+        help=f"ways of asking: {', '.join(MODES)}",
     ),
     option("--embedding", default="bundled", help="as in the settings (bundled; none is faster)"),
     files=[QUESTIONS, DOCUMENTS],
@@ -53,16 +56,22 @@ def loong(run: Run) -> None:
 
     Loong's financial questions of its four tasks, each asked over its own documents, offline: `full` lets the
     structure be chosen, `chunk` fixes it to passages, `naive` is plain vector and word search. Exact match by task
-    and language; the rule is stated in tasks/evaluate/loong_rule.py and is ours.
+    and language; the rule is stated in benchmarks/loong_rule.py and is ours.
     """
     options = run.options
     questions = questions_in(options.data)[: run.limit]
     said = [is_right(question, (), question.answers[0]) for question in questions]
-    run.table("the gold answers by the rule, as bare text", {"all": {"questions": len(said), "right": share(said)}})
+    run.table(
+        "the gold answers by the rule, as bare text",
+        {"all": {"questions": len(said), "right": share(said)}},
+    )
     folder = run.workspace("loong")
     wanted = {name for question in questions for name in question.gold_documents}
     reports = [row for row in read_rows(run.file(DOCUMENTS)) if options.keep or row["id"] in wanted]
-    write_rows(({name: row[name] for name in ("id", "title", "text")} for row in reports), folder / "corpus.jsonl")
+    write_rows(
+        ({name: row[name] for name in ("id", "title", "text")} for row in reports),
+        folder / "corpus.jsonl",
+    )
     runtime, _ = index([folder / "corpus.jsonl"], settings_in(folder, embedding=options.embedding))
     with open_session(runtime) as session:
         session.warm()
@@ -73,7 +82,9 @@ def loong(run: Run) -> None:
             cost = {
                 "seconds": share([result.wall for result in results]),
                 "CPU s": share([result.cpu for result in results]),
-                "excerpts": share([result.answer.trace.answered_by == "excerpts" for result in results]),
+                "excerpts": share(
+                    [result.answer.trace.answered_by == "excerpts" for result in results]
+                ),
                 "calls": share([usage.calls for usage in usages]),
                 "tokens": share([usage.input_tokens + usage.output_tokens for usage in usages]),
             }
@@ -83,7 +94,23 @@ def loong(run: Run) -> None:
 
 def questions_in(data: Path) -> list[EvaluationQuestion]:
     """Loong's financial questions."""
-    return list(load_set("loong", data / QUESTIONS).questions)
+    return [
+        EvaluationQuestion(
+            id=row["id"],
+            question=row["question"],
+            kind=LEVELS[row["level"] - 1],
+            group=f"set {row['set']}",
+            answers=(_text(row["answer"]),),
+            gold_documents=tuple(row["doc_ids"]),
+            documents=tuple(row["doc_ids"]),
+            names=tuple(row["doc"]),
+        )
+        for row in read_rows(data / QUESTIONS)
+    ]
+
+
+def _text(answer: object) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
 def language_in(question: EvaluationQuestion) -> str:
@@ -91,12 +118,16 @@ def language_in(question: EvaluationQuestion) -> str:
     return "zh" if is_han(question.question) else "en"
 
 
-async def answered(questions: Sequence[EvaluationQuestion], options: AskOptions, session: Session) -> list[Result]:
+async def answered(
+    questions: Sequence[EvaluationQuestion], options: AskOptions, session: Session
+) -> list[Result]:
     """Every question in one mode."""
     results = []
     for question in questions:
         wall, cpu = time.monotonic(), time.process_time()
-        answer = await answer_question(question.question, replace(options, documents=question.documents), session)
+        answer = await answer_question(
+            question.question, replace(options, documents=question.documents), session
+        )
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
         right = is_right(question, answer.values, answer.answer)
         results.append(Result(question=question, right=right, answer=answer, wall=wall, cpu=cpu))
@@ -106,11 +137,15 @@ async def answered(questions: Sequence[EvaluationQuestion], options: AskOptions,
 def exact_match(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
     """The share of right answers by task, and of those in each language."""
     rows: dict[str, dict[str, Cell]] = {}
-    for kind in [kind for kind in LOONG_LEVELS if any(result.question.kind == kind for result in results)]:
+    for kind in [
+        kind for kind in LEVELS if any(result.question.kind == kind for result in results)
+    ]:
         own = [result for result in results if result.question.kind == kind]
         rows[kind] = {"questions": len(own), "right": share([result.right for result in own])}
         for language in ("en", "zh"):
-            rows[kind][language] = share([one.right for one in own if language_in(one.question) == language])
+            rows[kind][language] = share(
+                [one.right for one in own if language_in(one.question) == language]
+            )
     return rows
 
 
@@ -137,7 +172,11 @@ def tables(run: Run) -> None:
     cells = {document.id: cells_of(document) for document in documents}
     seconds = time.process_time() - started
     texts = {document.id: document.text for document in documents}
-    exact = [texts[name][cell.start : cell.end] == cell.raw != "" for name, own in cells.items() for cell in own]
+    exact = [
+        texts[name][cell.start : cell.end] == cell.raw != ""
+        for name, own in cells.items()
+        for cell in own
+    ]
     figures = {
         "documents": len(documents),
         "cells": len(exact),
@@ -147,12 +186,21 @@ def tables(run: Run) -> None:
     }
     run.table("cells of the tables", {"all": figures})
     questions = [
-        one for one in questions_in(run.options.data) if one.kind == LOONG_LEVELS[0] and amounts_in(one.answers[0])
+        one
+        for one in questions_in(run.options.data)
+        if one.kind == LEVELS[0] and amounts_in(one.answers[0])
     ]
     rows = {}
     for language in ("en", "zh"):
-        own = [one for one in questions if language_in(one) == language and set(one.gold_documents) & set(cells)]
-        found = [any(holds(cells.get(name, ()), one.answers[0]) for name in one.gold_documents) for one in own]
+        own = [
+            one
+            for one in questions
+            if language_in(one) == language and set(one.gold_documents) & set(cells)
+        ]
+        found = [
+            any(holds(cells.get(name, ()), one.answers[0]) for name in one.gold_documents)
+            for one in own
+        ]
         rows[language] = {"questions": len(own), "in the cells": share(found)}
     run.table("figures asked for", rows)
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.rows import Row, read_passages, read_questions, read_rows, write_rows
 from benchmarks.runner import Run
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
@@ -14,20 +14,11 @@ from flows.session import Session, open_session
 from flows.settings import Settings
 from storage.evaluation_records import EvaluationQuestion
 from storage.run_records import IndexReport
-from tasks.question_sets.formats import QuestionSet, Row
-from tasks.question_sets.load import load_set, read_rows
 
 __all__ = [
     "SETS", "BenchmarkSet", "Row", "files_of", "index", "open_set", "read_rows", "settings_in", "triple_rows",
     "write_rows",
 ]  # fmt: skip
-
-
-def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> int:
-    """Write rows as JSON Lines for indexing; returns how many."""
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    path.write_text("".join(lines), encoding="utf-8")
-    return len(lines)
 
 
 def triple_rows(openie: Path) -> Iterator[Row]:
@@ -64,15 +55,11 @@ class BenchmarkSet:
         """The files of this set, below the data folder."""
         return tuple(name for name in (self.corpus, self.questions, self.triples) if name is not None)
 
-    def read(self, data: Path) -> QuestionSet:
-        """The set as the product reads it."""
-        return load_set(data / self.questions, data / self.corpus)
-
     def write(self, data: Path, folder: Path) -> list[Path]:
         """Write the passages as rows {id, title, text}, and the triples, if there are any, for indexing."""
         passages, triples = folder / "corpus.jsonl", folder / "triples.jsonl"
         shown = ("id", "title", "text") if self.titles else ("id", "text")
-        corpus = (self.read(data).corpus or ())[: self.first]
+        corpus = read_passages(data / self.corpus)[: self.first]
         write_rows(({name: row[name] for name in shown if name in row} for row in corpus), passages)
         if self.triples is None:
             return [passages]
@@ -85,7 +72,7 @@ class BenchmarkSet:
         return [
             question if question.kind or self.chinese
             else question.model_copy(update={"kind": f"{len(question.gold_documents)} passages"})
-            for question in self.read(data).questions[:limit]
+            for question in read_questions(data / self.questions, limit)
         ]  # fmt: skip
 
     def read_peers(self, data: Path, limit: int | None = None) -> dict[str, list[tuple[str, ...]]]:
@@ -93,7 +80,7 @@ class BenchmarkSet:
         published it; it is a passage found all the same."""
         if self.peers_field is None:
             return {}
-        ids = {row["title"]: row["id"] for row in self.read(data).corpus or ()}
+        ids = {row["title"]: row["id"] for row in read_passages(data / self.corpus)}
         rows = [row[self.peers_field] for row in itertools.islice(read_rows(data / self.questions), limit)]
         return {name: [tuple(ids.get(title, title) for title in row[name]) for row in rows] for name in rows[0]}
 

@@ -56,7 +56,7 @@ from tasks.evaluate.compare import (
 from tasks.evaluate.gate import check_gate, in_words, read_gate
 from tasks.evaluate.judge import judged_pairs, judged_points, read_people, reliability, require_judge
 from tasks.evaluate.measures import MEASURES, Measure, measures_named, rubrics_of
-from tasks.question_sets.load import load_set
+from tasks.question_sets.load import load_questions
 from tasks.step import gather_or_cancel, step, unrecorded
 
 if TYPE_CHECKING:
@@ -99,22 +99,21 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
     criteria: Sequence[str] = (),
     repeats: int = 1,
     workspace: str | Path | None = None,
-    data: str | Path | None = None,
     limit: int | None = None,
     budget: Budget = NO_BUDGET,
     ending: "EvaluationEnding | None" = None,
     progress: Progress = silent,
 ) -> EvaluationReport:
-    """Evaluate systems (records, or as they are typed) on questions (records, a JSONL file, or a set's name).
+    """Evaluate systems (records, or as they are typed) on questions (records, or a file of them).
 
     Without `measures` the usual ones that the questions have what is needed for. With `criteria` a judge compares the
-    answers of every two systems. `data` is the folder of a set's files, `limit` takes the first questions. The result
+    answers of every two systems. `limit` takes the first questions. The result
     is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it. Raises UsageError,
     SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
     runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED)
     asked = rated_or(questions, runtime)
-    plan = await plan_of(systems, asked, measures, limit=limit, data=data, criteria=criteria, repeats=repeats)
+    plan = await plan_of(systems, asked, measures, limit=limit, criteria=criteria, repeats=repeats)
     ending = ending or EvaluationEnding()
     ending.check()
     report, result = await evaluate_plan(plan, runtime)
@@ -186,25 +185,23 @@ def rated_or(questions: Questions, runtime: Runtime) -> Questions:
 
 
 @step("load-questions")
-async def plan_of(  # noqa: PLR0913 -- as they are typed
+async def plan_of(
     systems: Sequence[EvaluatedSystem | str],
     questions: str | Path | Sequence[EvaluationQuestion],
     measures: Sequence[str] = (),
     *,
     limit: int | None = None,
-    data: str | Path | None = None,
     criteria: Sequence[str] = (),
     repeats: int = 1,
 ) -> EvaluationPlan:
     """Read the questions, and what is to be compared by which measures."""
     if isinstance(questions, str | Path):
-        folder = Path(data) if data is not None else None
-        chosen, name = (await asyncio.to_thread(load_set, questions, folder, limit)).questions, str(questions)
+        chosen, name = await asyncio.to_thread(load_questions, Path(questions), limit), str(questions)
     else:
         chosen, name = tuple(questions), ""
     chosen = chosen[:limit]
     if not chosen:
-        raise UsageError("There are no questions.", "Name a file of rows {id, question, answers, …}, or a set.")
+        raise UsageError("There are no questions.", "Name a file of rows {id, question, answers, …}.")
     if len({question.id for question in chosen}) < len(chosen):
         raise UsageError("Two questions have the same id.", "Give each question an id of its own.")
     read = tuple(system_of(system) for system in systems or ("auto",))

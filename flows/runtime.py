@@ -21,8 +21,8 @@ from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
 from storage.run_records import Budget, StepUsage, Usage, UsageRow
 from storage.sqlite import SqliteFile
-from storage.vector_stores import open_vector_store
-from storage.vectors import ServerAddress
+from storage.vector_search import open_vector_store
+from storage.vector_store import ServerAddress
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
 from tasks.grounding import Scorer, word_coverage
@@ -224,9 +224,7 @@ def _chroma_server(settings: Settings) -> ServerAddress | None:
     if settings.chroma_url is None:
         return None
     token = settings.chroma_api_key.get_secret_value() if settings.chroma_api_key else None
-    from prompts.engine.reply_bound import bound_replies  # it loads a client of HTTP
-
-    return ServerAddress(settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token, bound_replies)
+    return ServerAddress(settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token)
 
 
 def open_caches(settings: Settings, workspace: Workspace, reading: bool = False) -> WorkspaceDatabase:

@@ -389,8 +389,8 @@ class Settings(BaseModel):
     runner_workers: int | None = Field(default=None, ge=1, description="How many workers to start; one for each core.")
     vector_store: str = Field(
         default="auto",
-        description="What searches the vectors: `auto`, `exact`, `chroma`, `chroma-server`, or a store of one's own as "
-        "`package.module:name` ([scaling](scaling.md#vector-stores)).",
+        description="What searches the vectors: `auto`, `exact`, `chroma`, `chroma-server`, or the name of an "
+        "entry point ([scaling](scaling.md#vector-stores)).",
     )
     chroma_url: str | None = Field(
         default=None,

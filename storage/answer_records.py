@@ -1,4 +1,4 @@
-"""Records of answering: passages, citations, grounding, decisions, tables, and the answer with its trace."""
+"""Records of answering: passages, citations, grounding, decisions, tables, the answer."""
 
 from typing import Literal
 
@@ -29,8 +29,10 @@ class Disagreement(Record):
 
 
 class FilterCounts(Record):
-    """How many passages the knowledge filter labelled as entailing, as neutral and as contradicting, and what it kept
-    (`tier`); the first judged passages with their explanations, and the sources that disagree."""
+    """What the knowledge filter said of how many passages, and what it kept (`tier`).
+
+    `judged` are the first passages with their explanations, `conflicts` the sources that disagree.
+    """
 
     entailment: int = 0
     neutral: int = 0
@@ -43,15 +45,15 @@ class FilterCounts(Record):
 StructureType = Literal["table", "graph", "algorithm", "catalogue", "chunk"]
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
 Fallback = Literal["none", "partial", "ungrounded", "abstained"]
-Effort = Literal["low", "medium", "high"]  # as in `prompts.engine.effort`, which storage does not know
+# As in `prompts.engine.effort`, which storage does not know.
+Effort = Literal["low", "medium", "high"]
 Profile = Literal["small", "large"]  # of the same module
 AnsweredBy = Literal["model", "excerpts", "traversal", "table"]
 Mode = str  # `auto`, or the name of a mode of `flows/modes`
 
 
 class Passage(Record):
-    """A retrieved chunk; scores compare within one question only, and are 0 where nothing was
-    scored.
+    """A retrieved chunk. Scores compare within one question; 0 where nothing was scored.
 
     `also` are other documents that hold the same text: it is shown once.
     """
@@ -65,10 +67,11 @@ class Passage(Record):
 
 
 class Citation(Record):
-    """The place that supports a statement: `quote` equals `text[start:end]` of the document when `verified`.
+    """The place that supports a statement.
 
-    `bound_by` says who chose the source: the model that wrote its marker, or the program where the model wrote none.
-    Then the marker stands in `Grounding` alone, and not in the text.
+    When `verified`, `quote` equals `text[start:end]` of the document. `bound_by` says who chose the
+    source: the model that wrote its marker, or the program where the model wrote none. Then the
+    marker stands in `Grounding` alone, and not in the text.
     """
 
     marker: str
@@ -84,9 +87,10 @@ class Citation(Record):
 
 
 class Grounding(Record):
-    """One sentence of an answer, `answer[start:end]` in code points, and whether the evidence supports it.
+    """One sentence of an answer, and whether the evidence supports it.
 
-    None: it cannot be told (a heading, code, talk about the answer, another language). `markers` as in `Citation`.
+    It is `answer[start:end]` in code points. None: it cannot be told (a heading, code, talk about
+    the answer, another language). `markers` as in `Citation`.
     """
 
     start: int
@@ -96,7 +100,10 @@ class Grounding(Record):
 
 
 class RouteDecision(Record):
-    """Which structure the question gets (StructRAG's router), how sure, how far from the second choice, and why."""
+    """Which structure the question gets (StructRAG's router), how sure, and why.
+
+    `margin` is how far the second choice is behind.
+    """
 
     type: StructureType
     confidence: float
@@ -124,7 +131,7 @@ class ModeDecision(Record):
 
 
 class TriggerDecision(Record):
-    """ERM4's retrieval trigger for one query: `pop` counts the distinct sources in memory that are close enough."""
+    """ERM4's retrieval trigger for a query: `pop` counts the near sources in memory."""
 
     query: str
     pop: int
@@ -142,10 +149,10 @@ class SubQuestion(Record):
 
 
 class DocumentStructure(Record):
-    """What one document gave to the structure: its form as text (markdown, triples, steps, numbered lines), bounded.
+    """What one document gave to the structure, as text of a bounded length.
 
-    `unverified` counts the elements whose figures or names do not stand in the sentences that they name: told, not
-    refused. Where `elements` is 0 the description says that nothing was found.
+    `unverified` counts the elements whose figures or names do not stand in the sentences that they
+    name: told, not refused. Where `elements` is 0 the description says that nothing was found.
     """
 
     document: str
@@ -157,8 +164,10 @@ class DocumentStructure(Record):
 
 
 class ReportRead(Record):
-    """A community report that was read for an answer; `points` counts what it gave, `rating` (0-1) where it was
-    rated."""
+    """A community report that was read for an answer.
+
+    `points` counts what it gave, `rating` (0-1) says how useful it was, where it was rated.
+    """
 
     community: str
     level: int
@@ -186,7 +195,7 @@ class SparedCall(Record):
 
 
 class DegradedStep(Record):
-    """A step that only helps and whose model gave no usable answer: why, what was done instead, and how many times."""
+    """A helping step whose model gave no usable answer: why, and what was done instead."""
 
     step: str
     reason: str
@@ -195,8 +204,10 @@ class DegradedStep(Record):
 
 
 class Reranking(Record):
-    """What a reranker did: how many passages it read, and which rank the search had given each of those that went on,
-    in their new order."""
+    """What a reranker did: how many passages it read.
+
+    `ranks` are those that the search had given to the passages that went on, in their new order.
+    """
 
     model: str
     passages: int
@@ -204,13 +215,14 @@ class Reranking(Record):
 
 
 class Trace(Record):
-    """The decisions behind an answer; `unlinked` are the names in the question that the graph does not know.
+    """The decisions behind an answer.
 
-    `mode` is the one that answered; `decision` says why where the caller left it to `auto`. `answered_by` tells a
-    model's words from excerpts, a walk over the graph and cells of tables. `reasoning` is what the model noted before
-    it answered, `removed_markers` are those of its markers that named no evidence, `spared` the calls that the effort
-    or the `profile` of the models left out, `degraded` the steps that went on without an answer of their model.
-    `reranking` is None where no reranker is set.
+    `unlinked` are the names in the question that the graph does not know. `mode` is the one that
+    answered; `decision` says why where the caller left it to `auto`. `answered_by` tells a model's
+    words from excerpts, a walk over the graph and cells of tables. `reasoning` is what the model
+    noted before it answered, `removed_markers` are those of its markers that named no evidence,
+    `spared` the calls that the effort or the `profile` of the models left out, `degraded` the steps
+    that went on without an answer of their model. `reranking` is None where no reranker is set.
     """
 
     mode: Mode
@@ -239,11 +251,12 @@ class Trace(Record):
 class Answer(Record):
     """What a question gets.
 
-    `values` are the bare answers (names, figures, dates, yes or no) without order; `citations` point to characters of
-    stored documents, `passages` are what was found, best first. `fallback` is "none" where the answer is supported,
-    "partial" where some of it is, and for excerpts always, which no model has read; "ungrounded" where nothing is;
-    "abstained" where the documents do not say, or nothing was found. `grounding` flags each sentence. `trace` tells how
-    the answer came about, `usage` what it took, `generation` which index it is from.
+    `values` are the bare answers (names, figures, dates, yes or no) without order; `citations`
+    point to characters of stored documents, `passages` are what was found, best first. `fallback`
+    is "none" where the answer is supported, "partial" where some of it is, and for excerpts always,
+    which no model has read; "ungrounded" where nothing is; "abstained" where the documents do not
+    say, or nothing was found. `grounding` flags each sentence. `trace` tells how the answer came
+    about, `usage` what it took, `generation` which index it is from.
     """
 
     question: str
@@ -259,7 +272,7 @@ class Answer(Record):
 
     @property
     def is_uncompared(self) -> bool:
-        """Whether it is ungrounded only because words tell nothing of it: it cites sources in another language."""
+        """Whether it is ungrounded only because it cites sources in another language."""
         cites = self.fallback == "ungrounded" and bool(self.citations)
         return cites and all(row.supported is None for row in self.grounding)
 
@@ -274,7 +287,7 @@ class Retrieval(Record):
 
 
 class TableCell(Record):
-    """A cell of a document's table; `text[start:end] == raw`, where `text` is the stored text of the document."""
+    """A cell of a document's table; `text[start:end] == raw` in the document's stored text."""
 
     document: str
     start: int
@@ -288,9 +301,10 @@ class TableCell(Record):
 class TableResult(Record):
     """The outcome of a plan over tables.
 
-    `table` is Markdown: the rows that the result rests on, as many as are shown. `sentence` states it in the question's
-    language with the raw figures, `values` are the bare answers, `plan` says in words what was done. A plan that names
-    what no table has gives a result without cells, whose `plan` says what does not fit.
+    `table` is Markdown: the rows that the result rests on, as many as are shown. `sentence` states
+    it in the question's language with the raw figures, `values` are the bare answers, `plan` says
+    in words what was done. A plan that names what no table has gives a result without cells, whose
+    `plan` says what does not fit.
     """
 
     table: str = ""

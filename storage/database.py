@@ -1,33 +1,30 @@
 """Opens the DuckDB file of one generation, writes it in bulk and reads it as records or arrays.
 
-DuckDB has no fast path for Python rows: `executemany` needs half a minute for 100,000 rows, while a scan over a dict
-of numpy arrays needs a tenth of a second. So rows are turned into columns here, once.
+DuckDB has no fast path for Python rows: `executemany` needs half a minute for 100,000 rows, while a
+scan over a dict of numpy arrays needs a tenth of a second. So rows become columns here, once.
 """
 
-import gc
 import json
 import logging
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
+from scipy import sparse
 
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.faults import faults_told
 from storage.records import Record
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 SCHEMA_VERSION = 3
 
@@ -45,7 +42,8 @@ _DAMAGED = (
     "(`trellis generations`, `trellis rollback N`). Memory and caches are not touched."
 )
 
-# DuckDB keywords cannot be column names without quotes: records say `start` and `end`, tables `start_at` and `end_at`.
+# A keyword of DuckDB cannot name a column without quotes: records say `start` and `end`, tables
+# `start_at` and `end_at`.
 _COLUMN_OF = {"start": "start_at", "end": "end_at"}
 _FIELD_OF = {column: field for field, column in _COLUMN_OF.items()}
 
@@ -56,18 +54,16 @@ _FEW_VALUES = 16  # up to so many are compared in turn; more are joined
 
 # Tables that generations of earlier versions lack; a run that starts from one makes them.
 ADDED_TABLES = {
-    "descriptions": "CREATE TABLE IF NOT EXISTS descriptions (item VARCHAR NOT NULL, inputs VARCHAR NOT NULL)",
+    "descriptions": "CREATE TABLE IF NOT EXISTS descriptions "
+    "(item VARCHAR NOT NULL, inputs VARCHAR NOT NULL)",
 }
 
 
-_PAGE = 10_000  # rows
-
-
 class Database:
-    """One DuckDB connection. A read-only one serves many threads at once; a writable one serves them in turn.
+    """One DuckDB connection: a read-only one serves many threads at once, a writable one in turn.
 
-    Every method that runs SQL raises StorageError, or one of its kinds, where the file or its disk fails
-    (`storage.faults`).
+    Every method that runs SQL raises StorageError, or one of its kinds, where the file or its disk
+    fails (`storage.faults`).
     """
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, read_only: bool) -> None:
@@ -84,20 +80,31 @@ class Database:
             database = cls(path, duckdb.connect(str(path)), read_only=False)
         with database.transaction():
             database.execute(files("storage").joinpath("schema.sql").read_text("utf-8"))
-            database.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)])
+            database.execute(
+                "INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)]
+            )
         return database
 
     @classmethod
     def open(cls, path: Path, read_only: bool = True) -> "Database":
-        """Raises StorageError for a missing or damaged file, WorkspaceFormatError for another version of the schema."""
+        """Opens a file of this version.
+
+        Raises StorageError where it is missing or damaged, WorkspaceFormatError for another one.
+        """
         if not path.is_file():
             raise StorageError(path, "the database file is missing", _DAMAGED)
         with faults_told(path, _DAMAGED):
-            database = cls(path, _read_only_connection(path) if read_only else duckdb.connect(str(path)), read_only)
+            # A question reads a few rows: more threads are woken than find work.
+            config: dict[str, str | bool | int | float | list[str]] = (
+                {"threads": 1} if read_only else {}
+            )
+            database = cls(path, duckdb.connect(str(path), read_only, config), read_only)
         try:
             versions = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
             if versions != [str(SCHEMA_VERSION)]:
-                raise WorkspaceFormatError(path.parent, int(versions[0]) if versions else 0, SCHEMA_VERSION)
+                raise WorkspaceFormatError(
+                    path.parent, int(versions[0]) if versions else 0, SCHEMA_VERSION
+                )
         except BaseException:
             database.close()
             raise
@@ -105,7 +112,7 @@ class Database:
 
     @staticmethod
     def rewrite(path: Path) -> None:
-        """Copies what a closed file holds into a new one in its place: of deleted rows nothing is left."""
+        """Writes a closed file anew, so that nothing of deleted rows is left in it."""
         aside = path.with_name(f"{path.name}.new")
         with faults_told(path, _DAMAGED), duckdb.connect() as connection:
             connection.execute(f"ATTACH '{_quoted(path)}' AS was (READ_ONLY)")
@@ -114,12 +121,6 @@ class Database:
             connection.execute("CHECKPOINT is_now")
             connection.execute("DETACH is_now")
         aside.replace(path)
-
-    def copy_to(self, path: Path) -> None:
-        """Copies what the file holds into a new one."""
-        self.execute(f"ATTACH '{_quoted(path)}' AS copied (READ_WRITE)", place=path)
-        self.execute(f'COPY FROM DATABASE "{self.path.stem}" TO copied', place=path)
-        self.execute("DETACH copied", place=path)
 
     def close(self) -> None:
         with self._turn:
@@ -145,48 +146,64 @@ class Database:
             if self._depth == 0:
                 self.execute("COMMIT")
 
-    def execute(self, sql: str, parameters: Sequence[Parameter] = (), place: Path | None = None) -> None:
-        """Runs a statement that gives nothing; `place` is the file that it writes, where that is another one."""
-        with self._turn, faults_told(place or self.path, _DAMAGED):
+    def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None:
+        """Runs a statement that gives nothing."""
+        with self._turn, faults_told(self.path, _DAMAGED):
             self._connection.execute(sql, _bound(parameters))
 
     def _roll_back(self) -> None:
         try:
             self._connection.execute("ROLLBACK")
         except duckdb.Error as error:
-            # After a fault of the disk there is no transaction any more; what ended the block is what is to be told.
+            # After a fault of the disk there is no transaction any more; that fault is told.
             logger.debug("Nothing is rolled back in %s: %s", self.path, error)
 
     def insert(self, table: str, columns: Mapping[str, Column]) -> None:
-        """Appends rows given as equally long columns of text (or None), numbers, vectors, lists of text or integers.
+        """Appends rows given as equally long columns.
 
-        Raises StorageError for text that is no valid Unicode.
+        A column holds text (or None), numbers, vectors, or lists of text or integers. Raises
+        StorageError for text that is no valid Unicode.
         """
         if not len(next(iter(columns.values()))):
             return
-        # A list column cannot be passed as lists: DuckDB guesses its type from a sample, and fails on empty ones.
-        picked = [f"from_json({n}, '[\"VARCHAR\"]')" if _holds_lists(values) else n for n, values in columns.items()]
+        # Lists travel as JSON: DuckDB guesses their type from a sample, and fails on empty ones.
+        picked = [
+            f"from_json({name}, '[\"VARCHAR\"]')" if _holds_lists(values) else name
+            for name, values in columns.items()
+        ]
         arrays: Arrays = {name: _array(values) for name, values in columns.items()}
         with self._turn, faults_told(self.path, _DAMAGED):
             try:
                 self._connection.register("incoming", arrays)
-                self._connection.execute(
-                    f"INSERT INTO {table} ({', '.join(arrays)}) SELECT {', '.join(picked)} FROM incoming"
-                )
+                chosen = f"SELECT {', '.join(picked)} FROM incoming"
+                self._connection.execute(f"INSERT INTO {table} ({', '.join(arrays)}) {chosen}")
             except (UnicodeEncodeError, duckdb.InvalidInputException) as error:
                 problem = f"a value cannot be stored ({error})"
-                raise StorageError(table, problem, "Clean the text: it must be valid Unicode.") from error
+                raise StorageError(
+                    table, problem, "Clean the text: it must be valid Unicode."
+                ) from error
             self._connection.unregister("incoming")
 
-    def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    def insert_rows(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
+    ) -> None:
         """The same by row."""
-        self.insert(table, {name: [row[place] for row in rows] for place, name in enumerate(columns)})
+        self.insert(
+            table, {name: [row[place] for row in rows] for place, name in enumerate(columns)}
+        )
 
     def insert_records(
-        self, table: str, records: Sequence[object], fields: Sequence[str], more: Mapping[str, Column] | None = None
+        self,
+        table: str,
+        records: Sequence[object],
+        fields: Sequence[str],
+        more: Mapping[str, Column] | None = None,
     ) -> None:
-        """Appends one row for each record: these fields as columns, and the further columns of `more`."""
-        columns: dict[str, Column] = {_COLUMN_OF.get(f, f): [getattr(record, f) for record in records] for f in fields}
+        """Appends a row for each record: these fields as columns, and the columns of `more`."""
+        columns: dict[str, Column] = {
+            _COLUMN_OF.get(field, field): [getattr(record, field) for record in records]
+            for field in fields
+        }
         self.insert(table, columns | dict(more or {}))
 
     def delete(self, table: str, column: str, values: Collection[str] | None) -> None:
@@ -205,13 +222,16 @@ class Database:
 
     def records(self, kind: type[R], sql: str, parameters: Sequence[Parameter] = ()) -> list[R]:
         """The rows as records: the columns, renamed back, are the fields."""
-        with self._reader() as connection, _collector_paused():
+        with self._reader() as connection:
             return _rows_as(kind).validate_python(_named(connection, sql, parameters))
 
-    def select(self, kind: type[R], table: str, order: str, where: Selection = ("true", [])) -> list[R]:
-        """The rows of a table as records, the columns being their fields; `where`: see `selection`."""
-        columns = ", ".join(_COLUMN_OF.get(field, field) for field in kind.model_fields)
-        return self.records(kind, f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
+    def select(
+        self, kind: type[R], table: str, order: str, where: Selection = ("true", [])
+    ) -> list[R]:
+        """The rows of a table as records, the columns being their fields; see `selection`."""
+        return self.records(
+            kind, _selected(tuple(kind.model_fields), table, order, where), where[1]
+        )
 
     def mappings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[dict[str, object]]:
         """The rows by the names of fields."""
@@ -221,19 +241,9 @@ class Database:
     def columns(
         self, fields: Sequence[str], table: str, order: str, where: Selection = ("true", [])
     ) -> dict[str, list[Any]]:
-        """The columns of these fields, of the rows of a table: DuckDB gives them in a third of the time of rows."""
-        columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
-        arrays = self.arrays(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", where[1])
+        """The columns of these fields; DuckDB gives them in a third of the time of rows."""
+        arrays = self.arrays(_selected(fields, table, order, where), where[1])
         return {field: array.tolist() for field, array in zip(fields, arrays.values(), strict=True)}
-
-    def each(self, fields: Sequence[str], table: str, order: str, where: Selection) -> Iterator[Row]:
-        """The rows one by one, of many that shall not all be held at once. Read it to its end: until then nobody else
-        writes."""
-        columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
-        with self._reader() as connection, _collector_paused():
-            connection.execute(f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}", _bound(where[1]))
-            while page := connection.fetchmany(_PAGE):
-                yield from page
 
     def strings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[str]:
         """The first column, which must hold text."""
@@ -245,10 +255,11 @@ class Database:
         Damaged where one differs, StorageError where a table is missing.
         """
         schema = files("storage").joinpath("schema.sql").read_text("utf-8")
-        known, tables = re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE), self.strings("SHOW TABLES")
+        known = re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE)
+        tables = self.strings("SHOW TABLES")
         wanted = [table for table in known if table not in ADDED_TABLES or table in tables]
-        # As one statement: each by itself takes a millisecond to plan.
-        self.rows(" UNION ALL ".join(f"SELECT max(hash({table})) FROM {table}" for table in wanted))
+        for table in wanted:
+            self.rows(f"SELECT max(hash({table})) FROM {table}")
 
     def number(self, sql: str, parameters: Sequence[Parameter] = ()) -> int:
         """The first column of the first row, which must hold a whole number."""
@@ -258,9 +269,12 @@ class Database:
         return value
 
     def arrays(
-        self, sql: str, parameters: Sequence[Parameter] = (), tables: Mapping[str, Arrays] | None = None
+        self,
+        sql: str,
+        parameters: Sequence[Parameter] = (),
+        tables: Mapping[str, Arrays] | None = None,
     ) -> Arrays:
-        """The rows as one array for each column, by its name; `tables` are further ones that the statement may name."""
+        """One array for each column, by its name; the statement may name further `tables`."""
         with self._reader() as connection:
             for name, table in (tables or {}).items():
                 connection.register(name, table)
@@ -271,8 +285,8 @@ class Database:
 
     @contextmanager
     def _reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        # Executing and fetching on one connection from two threads mixes up their results: a reader gets its own
-        # cursor. A writer must stay on the connection that holds the transaction.
+        # Executing and fetching on one connection from two threads mixes up their results: a reader
+        # gets its own cursor. A writer must stay on the connection that holds the transaction.
         with faults_told(self.path, _DAMAGED):
             if self.read_only:
                 with self._connection.cursor() as cursor:
@@ -282,41 +296,22 @@ class Database:
                     yield self._connection
 
 
-# One entry: the file that was opened last (path, inode, size, time of change).
-_KEPT_OPEN: dict[tuple[Path, int, int, int], duckdb.DuckDBPyConnection] = {}
-_OPENING = threading.Lock()
-
-
-def _read_only_connection(path: Path) -> duckdb.DuckDBPyConnection:
-    """A connection that reads a file. The file that was opened last stays open, if nobody has changed it: DuckDB takes
-    20 ms to open one, and .3 ms for a further connection to it."""
-
-    def connected() -> duckdb.DuckDBPyConnection:
-        # A question reads a few rows: more threads are woken than find work.
-        return duckdb.connect(str(path), read_only=True, config={"threads": 1})
-
-    with _OPENING:
-        status = path.stat()
-        known = (path, status.st_ino, status.st_size, status.st_mtime_ns)
-        if known not in _KEPT_OPEN:
-            while _KEPT_OPEN:
-                _KEPT_OPEN.popitem()[1].close()
-            _KEPT_OPEN[known] = connected()
-        return connected()
-
-
 def selection(columns: str, values: Collection[str] | None) -> Selection:
-    """A condition and its parameters: one of the columns has one of these values; None stands for any value."""
+    """A condition and its parameters: one of the columns has one of these values (None: any)."""
     if values is None:
         return "true", []
-    # A comparison with few values takes a quarter of what a join with them does, and grows with each.
-    test = "list_contains(?::VARCHAR[], {})" if len(values) <= _FEW_VALUES else "{} IN (SELECT unnest(?::VARCHAR[]))"
+    # A comparison with few values takes a quarter of what a join does, and grows with each.
+    few = len(values) <= _FEW_VALUES
+    test = "list_contains(?::VARCHAR[], {})" if few else "{} IN (SELECT unnest(?::VARCHAR[]))"
     names = columns.split(", ")
     return f"({' OR '.join(map(test.format, names))})", [list(values)] * len(names)
 
 
 class Store:
-    """Records of one kind in a generation. A writing call is one transaction, or part of the one that is open."""
+    """Records of one kind in a generation.
+
+    A writing call is one transaction, or part of the one that is open.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -324,22 +319,22 @@ class Store:
 
 @dataclass(frozen=True)
 class SparseCounts:
-    """How often each of the `rows` holds each of the `columns`: `counts` is rows × columns, int32, and both name all
-    that there are."""
+    """How often each of the `rows` holds each of the `columns`: a matrix of int32."""
 
     rows: list[str]
     columns: list[str]
-    counts: "sparse.csr_matrix"
+    counts: sparse.csr_matrix
 
 
 def sparse_counts(database: Database, rows: str, columns: str, pairs: str) -> SparseCounts:
-    """The counts of `pairs`, a query of (row, column), over the names that the other two give, in order."""
-    from scipy import sparse
-
+    """The counts of `pairs`, a query of (row, column, count), over the names of two queries."""
     of_row, of_column = (next(iter(database.arrays(sql).values())) for sql in (rows, columns))
     shape = (len(of_row), len(of_column))
     # As tables: DuckDB takes twice as long for names that come as parameters.
-    named = {name: {"name": names, "place": np.arange(len(names))} for name, names in (("r", of_row), ("c", of_column))}
+    named: dict[str, Arrays] = {
+        "r": {"name": of_row, "place": np.arange(len(of_row))},
+        "c": {"name": of_column, "place": np.arange(len(of_column))},
+    }
     arrays = database.arrays(
         f"""
         SELECT r.place AS r, c.place AS c, n FROM ({pairs}) AS p(row_name, column_name, n)
@@ -347,12 +342,20 @@ def sparse_counts(database: Database, rows: str, columns: str, pairs: str) -> Sp
         """,
         tables=named,
     )
-    counts = sparse.csr_matrix((arrays["n"], (arrays["r"], arrays["c"])), shape=shape, dtype=np.int32)
+    places = (arrays["r"], arrays["c"])
+    counts = sparse.csr_matrix((arrays["n"], places), shape=shape, dtype=np.int32)
     counts.sort_indices()
     return SparseCounts(of_row.tolist(), of_column.tolist(), counts)
 
 
-def _named(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter]) -> list[dict[str, object]]:
+def _selected(fields: Sequence[str], table: str, order: str, where: Selection) -> str:
+    columns = ", ".join(_COLUMN_OF.get(field, field) for field in fields)
+    return f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}"
+
+
+def _named(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter]
+) -> list[dict[str, object]]:
     result = connection.execute(sql, _bound(parameters))
     names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
@@ -362,7 +365,9 @@ def names_of(kind: type) -> tuple[str, ...]:
     """Of the fields of a kind of records."""
     if issubclass(kind, Record):
         return tuple(kind.model_fields)
-    return kind._fields if hasattr(kind, "_fields") else tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    return tuple(kind.__annotations__)  # of a NamedTuple
 
 
 @cache
@@ -370,20 +375,10 @@ def _rows_as(kind: type[R]) -> TypeAdapter[list[R]]:
     return TypeAdapter(list[kind])  # type: ignore[valid-type]
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Reading 100,000 records makes no garbage, but the collector walks them again and again: four times slower."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _bound(parameters: Sequence[Parameter]) -> list[object]:
-    return [list(p) if isinstance(p, Collection) and not isinstance(p, str) else p for p in parameters]
+    return [
+        list(p) if isinstance(p, Collection) and not isinstance(p, str) else p for p in parameters
+    ]
 
 
 def _quoted(path: Path) -> str:

@@ -1,81 +1,73 @@
 """Documents with their parts, chunks and the terms of each chunk.
 
-A document's text holds the texts of its parts, and a part of triples holds each triple's words: neither is stored
-twice. What does not fit that form (a text that is no slice) is stored as it is, so that every part comes back equal.
+A document's text holds the texts of its parts, and a part of triples holds each triple's words:
+neither is stored twice. A part whose text is no slice of its document's is stored as it is.
 """
 
 import json
-import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
-from typing import Literal, cast
+from typing import Any, cast
+from unicodedata import normalize
 
 from storage.columns import Columns
-from storage.database import CHUNKS_IN_ORDER, Selection, SparseCounts, Store, names_of, selection, sparse_counts
+from storage.database import (
+    CHUNKS_IN_ORDER,
+    Selection,
+    SparseCounts,
+    Store,
+    names_of,
+    selection,
+    sparse_counts,
+)
 from storage.errors import UnknownDocument
 from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
 
 _AT_ONCE = 5_000  # documents whose rows are made at one time
-_BETWEEN_PARTS = 2  # the blank line
 
 
 def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
-    """The known ids that these names mean, and the names of which none is known.
+    """The known ids that these names mean; a name of which none is known stays as it is.
 
-    An id keeps the form that its file has on the disk: macOS writes é as two signs, keyboards as one.
+    An id keeps the form that its file has on the disk: macOS writes é as two signs, keyboards as
+    one.
     """
-    composed = partial(unicodedata.normalize, "NFC")
     if all(name in known for name in names):
         return list(names)
-    by_form = {composed(one): one for one in known}
-    return [name if name in known else by_form.get(composed(name), name) for name in names]
+    composed = {normalize("NFC", one): one for one in known}
+    return [name if name in known else composed.get(normalize("NFC", name), name) for name in names]
 
 
-class StoredPart(Record):
-    """A row of the table `parts`."""
-
-    document: str
-    ordinal: int
-    source: str
-    path: str
-    kind: Literal["text", "triples"]
-    title: str
-    hash: str
-    start: int
-    end: int
-    own_text: str | None
-    triples: str
-    metadata: str
-    pages: tuple[int, ...]
+_PART = "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages"
 
 
-def to_stored(document: Document) -> list[StoredPart]:
-    """One row for each part, in order."""
-    rows, cursor = [], 0
+def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
+    """The rows of a document's parts: `_PART`, the place among them, and the hash."""
+    cursor = 0
     for ordinal, part in enumerate(document.parts):
-        start = cursor if document.text.startswith(part.text, cursor) else document.text.find(part.text)
-        end = start + len(part.text)
-        if start >= 0:
-            cursor = end + _BETWEEN_PARTS
-        rows.append(
-            StoredPart(
-                document=part.document, ordinal=ordinal, source=part.source, path=part.path, kind=part.kind,
-                title=part.title, hash=part.hash, start=max(start, 0), end=end if start >= 0 else 0,
-                own_text=None if start >= 0 else part.text, triples=_triples_to_json(part),
-                metadata=json.dumps(part.metadata, ensure_ascii=False), pages=part.pages,
-            )
-        )  # fmt: skip
-    return rows
+        start = document.text.find(part.text, cursor)
+        cursor = start + len(part.text) if start >= 0 else cursor
+        place = (start, cursor, None) if start >= 0 else (0, 0, part.text)
+        metadata = json.dumps(part.metadata, ensure_ascii=False)
+        named = (part.document, part.source, part.path, part.kind, part.title)
+        yield (*named, *place, _triples_to_json(part), metadata, part.pages, ordinal, part.hash)
 
 
-def from_stored(row: StoredPart, document_text: str) -> Part:
-    """The part that `to_stored` was given, equal in every field."""
-    text = document_text[row.start : row.end] if row.own_text is None else row.own_text
+def _part(row: Sequence[Any], document_text: str) -> Part:
+    """The part of a row of `_PART`."""
+    document, source, path, kind, title, start, end, own_text, triples, metadata, pages = row
+    text = document_text[start:end] if own_text is None else own_text
     return Part(
-        document=row.document, source=row.source, path=row.path, kind=row.kind, title=row.title, text=text,
-        triples=_triples_from_json(row.triples, text), metadata=json.loads(row.metadata), pages=row.pages,
-    )  # fmt: skip
+        document=document,
+        source=source,
+        path=path,
+        kind=kind,
+        title=title,
+        text=text,
+        triples=_triples_from_json(triples, text),
+        metadata=json.loads(metadata),
+        pages=tuple(pages),
+    )
 
 
 def _triples_to_json(part: Part) -> str:
@@ -102,12 +94,21 @@ def _triples_from_json(stored: str, text: str) -> tuple[Triple, ...]:
 
 _FORGOTTEN_TEXTS = "forgotten_texts"  # in meta: the document of each text's hash, as JSON
 _WITH_PLACES = ("mentions", "relation_mentions", "claim_mentions")
-_OF_A_CHUNK = ("postings", "extractions", "mentions", "relation_mentions", "claim_mentions", "windows")
+_OF_A_CHUNK = (
+    "postings",
+    "extractions",
+    "mentions",
+    "relation_mentions",
+    "claim_mentions",
+    "windows",
+)
 
 
 def _found_first(where: Selection) -> Selection:
-    """The same condition on documents, by which DuckDB unpacks the texts of those alone that it holds for: of 100,000
-    it would unpack all (50 ms, in place of 8)."""
+    """The same condition on documents, so that DuckDB unpacks the texts of those alone.
+
+    Of 100,000 documents it would unpack all: 50 ms, in place of 8.
+    """
     condition, parameters = where
     return f"rowid IN (SELECT rowid FROM documents WHERE {condition})", parameters
 
@@ -123,7 +124,7 @@ class PartSummary(Record):
 
 
 class DocumentSummary(Record):
-    """A document without its text: `characters` is how long that is, `pages` how many it has (0: no pages)."""
+    """A document without its text: `characters` and `pages` say how long that is (0: no pages)."""
 
     id: str
     title: str
@@ -141,49 +142,55 @@ class DocumentStore(Store):
     def summaries(self, text: str = "") -> list[DocumentSummary]:
         """By id, those whose id or title holds the text, in whatever case; no text is read."""
         sql = """
-            SELECT id, title, language, length(text)::BIGINT AS characters, len(pages)::BIGINT AS pages FROM documents
+            SELECT id, title, language, length(text)::BIGINT AS characters,
+                   len(pages)::BIGINT AS pages FROM documents
             WHERE contains(lower(id), lower(?)) OR contains(lower(title), lower(?)) ORDER BY id
         """
         return self._db.records(DocumentSummary, sql, [text, text])
 
     def hashes(self) -> dict[str, str]:
         """`Document.hash` of every document, without reading their texts."""
-        return {str(d): str(h) for d, h in self._db.rows("SELECT id, hash FROM documents ORDER BY id")}
+        rows = self._db.rows("SELECT id, hash FROM documents ORDER BY id")
+        return {str(document): str(digest) for document, digest in rows}
 
     def parts(self) -> list[PartSummary]:
         """All parts without their texts, by document and order."""
         return self._db.select(PartSummary, "parts", "document, ordinal")
 
     def document(self, document: str) -> Document:
-        """The document that the name means; raises UnknownDocument, which names the nearest ids."""
+        """The document that the name means. Raises UnknownDocument, which names the nearest ids."""
         return self.documents(self.named([document]))[0]
 
     def named(self, names: Sequence[str]) -> list[str]:
         """The ids that the names mean (`as_spelt`)."""
-        marks = ", ".join("?" * len(names)) or "NULL"
-        found = self._db.strings(f"SELECT id FROM documents WHERE id IN ({marks})", names)
+        where, parameters = selection("id", names)
+        found = self._db.strings(f"SELECT id FROM documents WHERE {where}", parameters)
         return as_spelt(names, found if len(found) == len({*names}) else self.ids())
 
     def documents(self, ids: Collection[str] | None = None) -> list[Document]:
         """In the order of their ids. Raises UnknownDocument for an id that is not there."""
         where, parameters = _found_first(selection("id", ids))
-        sql = f"SELECT id, title, text, language, metadata, pages FROM documents WHERE {where} ORDER BY id"
+        columns = "id, title, text, language, metadata, pages"
+        sql = f"SELECT {columns} FROM documents WHERE {where} ORDER BY id"
         stored = {str(row["id"]): row for row in self._db.mappings(sql, parameters)}
         self._require(ids or (), stored)
         parts = self._parts({name: str(row["text"]) for name, row in stored.items()})
         return [
             Document(
-                id=name, title=str(row["title"]), text=str(row["text"]), language=str(row["language"]),
-                parts=tuple(parts.get(name, ())), metadata=json.loads(str(row["metadata"])),
+                id=name,
+                title=str(row["title"]),
+                text=str(row["text"]),
+                language=str(row["language"]),
+                parts=tuple(parts.get(name, ())),
+                metadata=json.loads(str(row["metadata"])),
                 pages=tuple(cast("list[int]", row["pages"])),
             )
             for name, row in stored.items()
-        ]  # fmt: skip
+        ]
 
     def texts(self, ids: Collection[str] | None = None) -> list[DocumentText]:
-        """The texts alone, without their parts, in the order of the ids. Raises UnknownDocument too."""
-        marks = ", ".join("?" * len(ids or ()))  # nothing that DuckDB needs to sort or unnest: each question asks
-        where, parameters = _found_first(("true" if ids is None else f"id IN ({marks or 'NULL'})", [*(ids or ())]))
+        """The texts alone, in the order of the ids. Raises UnknownDocument too."""
+        where, parameters = _found_first(selection("id", ids))
         rows = self._db.rows(f"SELECT id, text, pages FROM documents WHERE {where}", parameters)
         self._require(ids or (), [str(row[0]) for row in rows])
         return [
@@ -195,12 +202,15 @@ class DocumentStore(Store):
         for unknown in sorted(set(ids) - set(there)):
             raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
 
-    def chunks(self, ids: Collection[str] | None = None, documents: Collection[str] | None = None) -> list[Chunk]:
-        """The chunks with one of the ids, of one of the documents (None: any), by document and ordinal."""
+    def chunks(
+        self, ids: Collection[str] | None = None, documents: Collection[str] | None = None
+    ) -> list[Chunk]:
+        """The chunks with these ids, of these documents (None: any), by document and ordinal."""
         by_id, first = selection("id", ids)
         by_document, second = selection("document", documents)
         where = f"{by_id} AND {by_document}", first + second
-        return list(Columns(Chunk, self._db.columns(names_of(Chunk), "chunks", "document, ordinal", where)))
+        columns = self._db.columns(names_of(Chunk), "chunks", "document, ordinal", where)
+        return list(Columns(Chunk, columns))
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks, without reading their texts."""
@@ -211,18 +221,20 @@ class DocumentStore(Store):
         return self._db.strings("SELECT document FROM forgotten ORDER BY document")
 
     def forgotten_texts(self) -> dict[str, str]:
-        """The texts that stay out under any other id too: `Part.text_hash` → the document that was forgotten."""
+        """The texts that stay out under any id: `Part.text_hash` → the forgotten document."""
         values = self._db.strings("SELECT value FROM meta WHERE key = ?", [_FORGOTTEN_TEXTS])
         return dict(json.loads(values[0])) if values else {}
 
     def _parts(self, texts: dict[str, str]) -> dict[str, list[Part]]:
-        rows = self._db.select(StoredPart, "parts", "document, ordinal", selection("document", texts))
-        return by_key((row.document, from_stored(row, texts[row.document])) for row in rows)
+        where, parameters = selection("document", texts)
+        sql = f"SELECT {_PART} FROM parts WHERE {where} ORDER BY document, ordinal"
+        rows = self._db.rows(sql, parameters)
+        return by_key((str(row[0]), _part(row, texts[str(row[0])])) for row in rows)
 
     def put_documents(self, documents: Sequence[Document]) -> None:
-        """Stores documents; one with the same id is replaced, its chunks stay until `put_chunks` replaces them.
+        """Stores documents; one with the same id is replaced, and no longer forgotten.
 
-        What is stored is no longer forgotten.
+        Its chunks stay until `put_chunks` replaces them.
         """
         with self._db.transaction():
             ids = [d.id for d in documents]
@@ -233,21 +245,26 @@ class DocumentStore(Store):
             fields = ("id", "title", "text", "language", "hash", "pages")
             self._db.insert_records("documents", documents, fields, {"metadata": metadata})
             for start in range(0, len(documents), _AT_ONCE):
-                rows = [row for d in documents[start : start + _AT_ONCE] for row in to_stored(d)]
-                self._db.insert_records("parts", rows, tuple(StoredPart.model_fields))
+                some = documents[start : start + _AT_ONCE]
+                rows = [row for document in some for row in _part_rows(document)]
+                columns = (*_PART.split(", "), "ordinal", "hash")
+                self._db.insert_rows("parts", columns, rows)
 
     def put_chunks(self, chunks: Sequence[Chunk], documents: Collection[str] | None = None) -> None:
         """Replaces all chunks of the named documents (default: of those that occur in `chunks`).
 
-        A chunk whose id is there before and after keeps its postings, extraction and windows; the others lose theirs.
-        Where its text stands at another place now, what was extracted from it moves along.
+        A chunk whose id is there before and after keeps its postings, extraction and windows; the
+        others lose theirs. Where its text stands at another place now, what was extracted from it
+        moves along.
         """
         owners = set(documents or ()) | {c.document for c in chunks}
         staying = {c.id: c.start for c in chunks}
         where, parameters = selection("document", owners)
         rows = self._db.rows(f"SELECT id, start_at FROM chunks WHERE {where}", parameters)
         before = {str(c): int(str(start)) for c, start in rows}
-        moved = {c: start - before[c] for c, start in staying.items() if before.get(c, start) != start}
+        moved = {
+            c: start - before[c] for c, start in staying.items() if before.get(c, start) != start
+        }
         with self._db.transaction():
             self._drop_chunks([c for c in before if c not in staying])
             self._move(moved)
@@ -255,15 +272,16 @@ class DocumentStore(Store):
             self._db.insert_records("chunks", chunks, names_of(Chunk))
 
     def remove_documents(self, ids: Collection[str]) -> None:
-        """Removes documents with their parts and chunks, and all that was derived from those chunks alone."""
+        """Removes documents, their parts and chunks, and all that came of those chunks alone."""
         with self._db.transaction():
             where, parameters = selection("document", ids)
-            self._drop_chunks(self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters))
+            chunks = self._db.strings(f"SELECT id FROM chunks WHERE {where}", parameters)
+            self._drop_chunks(chunks)
             self._db.delete("documents", "id", ids)
             self._db.delete("parts", "document", ids)
 
     def forget(self, document: str, texts: Collection[str] = ()) -> None:
-        """Puts an id, and the hashes of its texts, on the list of those that stay out; it removes nothing."""
+        """Keeps an id and the hashes of its texts out from now on; it removes nothing."""
         with self._db.transaction():
             known = self.forgotten_texts()
             self.unforget(document)
@@ -271,33 +289,38 @@ class DocumentStore(Store):
             self._keep_texts(known | dict.fromkeys(texts, document))
 
     def unforget(self, document: str) -> None:
-        """Takes an id and its texts off that list."""
+        """Lets an id and its texts in again."""
         with self._db.transaction():
             self._db.delete("forgotten", "document", [document])
             known = self.forgotten_texts()
             if document in known.values():
-                self._keep_texts({text: owner for text, owner in known.items() if owner != document})
+                others = {text: owner for text, owner in known.items() if owner != document}
+                self._keep_texts(others)
 
     def _come_back(self, documents: Sequence[Document]) -> None:
         out = set(self.forgotten())
         if out:
             texts = self.forgotten_texts()
             parts = [part for document in documents for part in document.parts]
-            back = {p.document for p in parts if not p.by_line} | {texts.get(p.text_hash, "") for p in parts}
+            back = {part.document for part in parts if not part.by_line}
+            back |= {texts.get(part.text_hash, "") for part in parts}
             for document in back & out:
                 self.unforget(document)
 
     def _keep_texts(self, texts: dict[str, str]) -> None:
         self._db.delete("meta", "key", [_FORGOTTEN_TEXTS])
-        self._db.insert_rows("meta", ("key", "value"), [(_FORGOTTEN_TEXTS, json.dumps(texts, ensure_ascii=False))])
+        row = (_FORGOTTEN_TEXTS, json.dumps(texts, ensure_ascii=False))
+        self._db.insert_rows("meta", ("key", "value"), [row])
 
     def _move(self, chunks: Mapping[str, int]) -> None:
         """Shifts the places of what was extracted from chunks by so many characters."""
         for table in _WITH_PLACES if chunks else ():
             self._db.execute(
-                f"UPDATE {table} SET start_at = start_at + moved.shift, end_at = end_at + moved.shift FROM (SELECT "
-                f"unnest(?::VARCHAR[]) AS chunk, unnest(?::INTEGER[]) AS shift) AS moved "
-                f"WHERE {table}.chunk = moved.chunk",
+                f"""
+                UPDATE {table} SET start_at = start_at + moved.shift, end_at = end_at + moved.shift
+                FROM (SELECT unnest(?::VARCHAR[]) AS chunk, unnest(?::INTEGER[]) AS shift) AS moved
+                WHERE {table}.chunk = moved.chunk
+                """,
                 [list(chunks), list(chunks.values())],
             )
 
@@ -311,7 +334,9 @@ class DocumentStore(Store):
     def postings(self) -> SparseCounts:
         """How often each chunk (by document and ordinal) holds each term (sorted)."""
         terms = "SELECT DISTINCT term FROM postings ORDER BY term"
-        return sparse_counts(self._db, CHUNKS_IN_ORDER, terms, "SELECT chunk, term, tf FROM postings")
+        return sparse_counts(
+            self._db, CHUNKS_IN_ORDER, terms, "SELECT chunk, term, tf FROM postings"
+        )
 
     def chunks_with_postings(self) -> set[str]:
         return set(self._db.strings("SELECT DISTINCT chunk FROM postings"))
@@ -320,5 +345,9 @@ class DocumentStore(Store):
         """Stores the term counts of each chunk, replacing what it had."""
         with self._db.transaction():
             self._db.delete("postings", "chunk", list(postings))
-            rows = [(chunk, term, tf) for chunk, counts in postings.items() for term, tf in counts.items()]
+            rows = [
+                (chunk, term, tf)
+                for chunk, counts in postings.items()
+                for term, tf in counts.items()
+            ]
             self._db.insert_rows("postings", ("chunk", "term", "tf"), rows)

@@ -21,7 +21,7 @@ TrellisError                      .message, .remedy, .exit_code (class); str() s
 ├── FailureGate           exit 5  too many items failed to publish the rest
 ├── NothingToIndex        exit 5  the sources hold nothing that can be read
 ├── EvaluationGate        exit 6  a measure fell by more than its margin
-├── ArchiveError          exit 2  a file is no archive of a workspace, or a damaged one; or none can be made
+├── ArchiveError          exit 2  a file is no archive, or a damaged one; or none can be made
 └── StorageError          exit 1  stored state cannot be used
     └── FileFault
         ├── NotPermitted          a file or its disk may not be read or written
@@ -40,7 +40,10 @@ from typing import ClassVar
 
 
 class TrellisError(Exception):
-    """Base of all errors raised on purpose: `message` says what happened, `remedy` what to do (may be empty)."""
+    """Base of all errors that are raised on purpose.
+
+    `message` says what happened, `remedy` what to do (it may be empty).
+    """
 
     exit_code: ClassVar[int] = 1
 
@@ -53,7 +56,8 @@ class TrellisError(Exception):
         return f"{self.message} {self.remedy}".strip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Subclasses take values, not sentences: without this, an error could not cross a process boundary.
+        # Subclasses take values, not sentences: without this, an error could not cross a process
+        # boundary.
         return _rebuild, (type(self), self.message, self.remedy)
 
 
@@ -64,15 +68,13 @@ def _rebuild(kind: type[TrellisError], message: str, remedy: str) -> TrellisErro
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """A question that offers the name nearest to a word, with a blank behind it; nothing where none
-    is like it.
-    """
+    """Offers the name nearest to a word, with a blank behind; nothing where none is like it."""
     folded = {name.casefold(): name for name in names}
     near = get_close_matches(word.casefold(), folded, n=1)
     return f"Did you mean {folded[near[0]]!r}? " if near else ""
 
 
-# --- usage -----------------------------------------------------------------------------------------------------
+# --- usage ---
 
 
 class UsageError(TrellisError):
@@ -83,7 +85,10 @@ class SourceNotFound(UsageError):
     def __init__(
         self,
         path: str | Path,
-        remedy: str = "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document.",
+        remedy: str = (
+            "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a "
+            "document."
+        ),
     ) -> None:
         super().__init__(f"Source not found: {path}.", remedy)
 
@@ -94,21 +99,29 @@ class NotFound(UsageError): ...
 class NoGeneration(NotFound):
     def __init__(self, workspace: str | Path) -> None:
         super().__init__(
-            f"Nothing is indexed in {workspace}.", "Run `trellis index SOURCE` first, or name another --workspace."
+            f"Nothing is indexed in {workspace}.",
+            "Run `trellis index SOURCE` first, or name another --workspace.",
         )
 
 
 class UnknownGeneration(NotFound):
     def __init__(self, number: int, numbers: Sequence[int]) -> None:
         have = ", ".join(str(n) for n in numbers) or "none"
-        super().__init__(f"Generation {number} is not in this workspace.", f"Kept: {have} (see `trellis generations`).")
+        super().__init__(
+            f"Generation {number} is not in this workspace.",
+            f"Kept: {have} (see `trellis generations`).",
+        )
 
 
 class UnknownDocument(NotFound):
     """`nearest` are ids that look like the one asked for, best first."""
 
     def __init__(self, document: str, nearest: Sequence[str] = ()) -> None:
-        near = f"Nearest: {', '.join(nearest)}." if nearest else "See `trellis status` for what is indexed."
+        near = (
+            f"Nearest: {', '.join(nearest)}."
+            if nearest
+            else "See `trellis status` for what is indexed."
+        )
         super().__init__(f"No document {document!r} in this generation.", near)
 
 
@@ -138,13 +151,17 @@ class SettingsError(UsageError):
 
 class UnknownSetting(SettingsError):
     def __init__(self, name: str, near: Sequence[str]) -> None:
-        UsageError.__init__(self, f"There is no setting {name}.", f"Use one that exists: {', '.join(near)}.")
+        UsageError.__init__(
+            self, f"There is no setting {name}.", f"Use one that exists: {', '.join(near)}."
+        )
 
 
 class SettingsFileError(SettingsError):
     def __init__(self, path: str | Path, problem: Exception) -> None:
         UsageError.__init__(
-            self, f"{path} is no valid TOML: {str(problem).rstrip('.')}.", "Mend it there, or remove the line."
+            self,
+            f"{path} is no valid TOML: {str(problem).rstrip('.')}.",
+            "Mend it there, or remove the line.",
         )
 
 
@@ -163,7 +180,10 @@ class WorkspaceFormatError(UsageError):
             if version > supported
             else "Index the sources again into a new --workspace."
         )
-        super().__init__(f"{workspace} has schema version {version}; this program reads version {supported}.", remedy)
+        super().__init__(
+            f"{workspace} has schema version {version}; this program reads version {supported}.",
+            remedy,
+        )
 
 
 class RemovalRefused(TrellisError):
@@ -181,23 +201,26 @@ class SourceEmptied(TrellisError):
 
     def __init__(self, source: str, documents: int) -> None:
         super().__init__(
-            f"{source} holds no document now; {documents} came from it before. Nothing was removed.",
-            "Check that it is the right place, and mounted; if this is meant, add --allow-removals.",
+            f"{source} holds no document now; {documents} came from it before. Nothing was "
+            "removed.",
+            "Check that it is the right place, and mounted; if this is meant, add "
+            "--allow-removals.",
         )
 
 
-# --- runs ------------------------------------------------------------------------------------------------------
+# --- runs ---
 
 
 class BudgetReached(TrellisError):
-    """`unit` is what was counted: "tokens", "USD" or "minutes"; the next call could take `needed` of it."""
+    """`unit` is "tokens", "USD" or "minutes"; the next call could take `needed` of it."""
 
     exit_code = 3
 
     def __init__(self, spent: float, budget: float, unit: str, needed: float = 0) -> None:
         more = f", and the next call may take {_amount(needed)}" if needed else ""
         super().__init__(
-            f"Budget reached: {_amount(spent)} of {_amount(budget)} {unit}{more}. Nothing was published.",
+            f"Budget reached: {_amount(spent)} of {_amount(budget)} {unit}{more}. Nothing was "
+            "published.",
             "Raise the budget and run again: calls already answered are not repeated.",
         )
 
@@ -207,13 +230,16 @@ def _amount(number: float) -> str:
 
 
 class WorkspaceLocked(TrellisError):
-    """`since` is a UTC time in ISO form; `pid` is 0 where the holder has not written its name yet."""
+    """`since` is a UTC time in ISO form; `pid` is 0 where the holder is not known yet."""
 
     exit_code = 4
 
     def __init__(self, workspace: str | Path, pid: int, host: str, since: str) -> None:
         who = f"process {pid} on {host} since {since}" if pid else "another process"
-        super().__init__(f"{workspace} is being written by {who}.", "Wait until it is done, or stop that process.")
+        super().__init__(
+            f"{workspace} is being written by {who}.",
+            "Wait until it is done, or stop that process.",
+        )
 
 
 class FailureGate(TrellisError):
@@ -221,8 +247,10 @@ class FailureGate(TrellisError):
 
     def __init__(self, step: str, failed: int, total: int, limit: float) -> None:
         super().__init__(
-            f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was published.",
-            "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is kept.",
+            f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was "
+            "published.",
+            "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is "
+            "kept.",
         )
 
 
@@ -233,7 +261,8 @@ class NothingToIndex(TrellisError):
         reasons = f": {'; '.join(problems[:3])}" if problems else ""
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         super().__init__(
-            f"{', '.join(sources)} holds nothing that can be read{reasons}{more}. Nothing was published.",
+            f"{', '.join(sources)} holds nothing that can be read{reasons}{more}. Nothing was "
+            "published.",
             "Name files or folders that hold documents; README lists the formats.",
         )
 
@@ -246,7 +275,8 @@ class EvaluationGate(TrellisError):
     def __init__(self, falls: Sequence[str]) -> None:
         super().__init__(
             f"The evaluation gate is closed: {'; '.join(falls)}.",
-            "See what differs (`trellis evaluate --show N --page FILE.html`); if this is meant: --show N --accept.",
+            "See what differs (`trellis evaluate --show N --page FILE.html`); if this is meant: "
+            "--show N --accept.",
         )
 
 
@@ -256,15 +286,21 @@ class ArchiveError(TrellisError):
     exit_code = 2
 
     def __init__(
-        self, archive: str | Path, problem: str, remedy: str = "Use another copy of it; nothing was changed.",
+        self,
+        archive: str | Path,
+        problem: str,
+        remedy: str = "Use another copy of it; nothing was changed.",
         what: str = "restored",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(f"{archive} was not {what}: {problem}.", remedy)
 
 
 class StorageError(TrellisError):
     def __init__(
-        self, place: str | Path, problem: str, remedy: str = "Index again, or roll back to another generation."
+        self,
+        place: str | Path,
+        problem: str,
+        remedy: str = "Index again, or roll back to another generation.",
     ) -> None:
         super().__init__(f"{place}: {problem}.", remedy)
 
@@ -281,22 +317,34 @@ class FileFault(StorageError):
 
 class NotPermitted(FileFault):
     problem = "it may not be read or written here"
-    cure = "Check its owner and permissions and how its disk is mounted, or name another place. Nothing is damaged."
+    cure = (
+        "Check its owner and permissions and how its disk is mounted, or name another place. "
+        "Nothing is damaged."
+    )
 
 
 class DiskFull(FileFault):
     problem = "there is no room left for it"
-    cure = "Make room on its disk (or raise the quota), then run the same command again. What was stored is whole."
+    cure = (
+        "Make room on its disk (or raise the quota), then run the same command again. What was "
+        "stored is whole."
+    )
 
 
 class DiskFailed(FileFault):
     problem = "its disk failed"
-    cure = "Check the disk (the system's log says more), copy the workspace to a sound one, or restore an archive."
+    cure = (
+        "Check the disk (the system's log says more), copy the workspace to a sound one, or "
+        "restore an archive."
+    )
 
 
 class TooLittle(FileFault):
     problem = "this process may not use more of what it needs"
-    cure = "Give it more memory or open files (`ulimit -v`, `ulimit -n`, a container's limits). Nothing is damaged."
+    cure = (
+        "Give it more memory or open files (`ulimit -v`, `ulimit -n`, a container's limits). "
+        "Nothing is damaged."
+    )
 
 
 class InUse(FileFault):
@@ -307,7 +355,8 @@ class InUse(FileFault):
 class NoLocks(FileFault):
     problem = "its disk keeps no locks"
     cure = (
-        "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
+        "Put the workspace on a local disk: network disks without `flock` locks are not supported. "
+        "Nothing is damaged."
     )
 
 

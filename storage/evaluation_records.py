@@ -1,5 +1,4 @@
-"""Records of evaluations: questions with what is known of their answers, the systems compared, and their scores; and of
-watched questions, which are asked again after every publication."""
+"""Records of evaluations: questions, the systems compared, their scores; watched questions."""
 
 import re
 
@@ -21,10 +20,10 @@ def plain(text: str) -> str:
 class EvaluationQuestion(Record):
     """A question of a set, with what its set knows of a right answer.
 
-    `answers` are wordings of which one is enough, `values` a set of which all are asked for. `gold_documents` and
-    `gold_spans` hold the evidence, `kind` is the set's own name for this sort of question, and `documents` restricts
-    what it is answered from; `names` are what the set calls these, by position. `group` divides the set otherwise than
-    by kind: a length, a domain, a graph.
+    `answers` are wordings of which one is enough, `values` a set of which all are asked for.
+    `gold_documents` and `gold_spans` hold the evidence, `kind` is the set's own name for this sort
+    of question, and `documents` restricts what it is answered from; `names` are what the set calls
+    these, by position. `group` divides the set otherwise than by kind: a length, a domain, a graph.
     """
 
     id: str
@@ -42,9 +41,10 @@ class EvaluationQuestion(Record):
 
 
 class Feedback(Record):
-    """What somebody thought of an answer; `note` says what it should have been, `at` is UTC in ISO form.
+    """What somebody thought of an answer; `note` says what it should have been.
 
-    `documents` are those that the answer cites, `history` the turns before the question.
+    `at` is a UTC time in ISO form, `documents` are those that the answer cites, `history` the turns
+    before the question.
     """
 
     id: str
@@ -62,16 +62,21 @@ class Feedback(Record):
         """A question whose right answer is the helpful one, or the note."""
         right = self.note or (plain(self.answer) if self.helpful else "")
         return EvaluationQuestion(
-            id=self.id, question=self.question, kind="helpful" if self.helpful else "unhelpful", history=self.history,
-            answers=(right,) if right else (), gold_documents=self.documents if self.helpful else (),
-        )  # fmt: skip
+            id=self.id,
+            question=self.question,
+            kind="helpful" if self.helpful else "unhelpful",
+            history=self.history,
+            answers=(right,) if right else (),
+            gold_documents=self.documents if self.helpful else (),
+        )
 
 
 class EvaluatedSystem(Record):
-    """A way of answering that is compared with others: a mode with its options on a workspace, or recorded answers.
+    """A way of answering that is compared: a mode on a workspace, or recorded answers.
 
-    `settings` are names and values as in `trellis.toml`; `recorded` is a JSONL file of rows {id, answer, …}, of
-    another system or of an earlier run. The name is the system's column in every table.
+    `settings` are names and values as in `trellis.toml`; `recorded` is a JSONL file of rows {id,
+    answer, …}, of another system or of an earlier run. The name is the system's column in every
+    table.
     """
 
     name: str
@@ -86,8 +91,10 @@ class EvaluatedSystem(Record):
 
 
 class EvaluatedAnswer(Record):
-    """What a system said to a question: its answer, or the error in words. A recorded answer has the fields it came
-    with, and the defaults for the others."""
+    """What a system said to a question: its answer, or the error in words.
+
+    A recorded answer has the fields it came with, and the defaults for the others.
+    """
 
     system: str
     question: str
@@ -96,7 +103,7 @@ class EvaluatedAnswer(Record):
 
 
 class Score(Record):
-    """What a measure says of a system's answer to a question; None where the measure has nothing to say of it."""
+    """What a measure says of a system's answer to a question; None where it says nothing."""
 
     system: str
     question: str
@@ -107,8 +114,8 @@ class Score(Record):
 class Verdict(Record):
     """A pairwise judgement on one criterion: `winner` is a system, or "" for a tie.
 
-    `orders` holds the winners with the first system shown first and shown second, each of all repeats; where they
-    disagree the verdict is a tie.
+    `orders` holds the winners with the first system shown first and shown second, each of all
+    repeats; where they disagree the verdict is a tie.
     """
 
     question: str
@@ -123,8 +130,8 @@ class Verdict(Record):
 class Evaluation(Record):
     """A finished evaluation; `number` counts those of the workspace from 1.
 
-    `name` is what its questions were named by, `key` changes with anything that its answers depend on. Times are UTC in
-    ISO form. An `accepted` one is what gates compare with.
+    `name` is what its questions were named by, `key` changes with anything that its answers depend
+    on. Times are UTC in ISO form. An `accepted` one is what gates compare with.
     """
 
     number: int = 0
@@ -139,7 +146,7 @@ class Evaluation(Record):
 
 
 class EvaluationResult(Record):
-    """An evaluation with all that came of it; an answer that held a forgotten document is not there any more."""
+    """An evaluation with all that came of it, but for answers that held what was forgotten."""
 
     evaluation: Evaluation
     answers: tuple[EvaluatedAnswer, ...]
@@ -148,7 +155,10 @@ class EvaluationResult(Record):
 
 
 class WatchedQuestion(Record):
-    """A question that is asked again after every publication, with its last answer and how that came to differ."""
+    """A question that is asked again after every publication.
+
+    `answer` is its last one, `change` how that came to differ.
+    """
 
     id: str
     question: str
@@ -169,7 +179,7 @@ class MeanScore(Record):
 
 
 class PairedDifference(Record):
-    """The mean of `first` minus `second` over the questions that both have a value for, with its 95% interval."""
+    """The mean of `first` minus `second` over the questions of both, with its 95% interval."""
 
     measure: str
     first: str
@@ -181,7 +191,7 @@ class PairedDifference(Record):
 
 
 class Wins(Record):
-    """On how many questions `first` is better than `second`, `by` a measure or a judge's criterion."""
+    """How often `first` is better than `second`, `by` a measure or a judge's criterion."""
 
     by: str
     first: str
@@ -192,8 +202,10 @@ class Wins(Record):
 
 
 class SystemCost(Usage):
-    """What a system's answers took in sum, and by step; calls that the cache answered (`cached_calls`) count as the
-    others do: which system asked first is chance."""
+    """What a system's answers took in sum, and by step.
+
+    Calls that the cache answered (`cached_calls`) count too: which system asked first is chance.
+    """
 
     system: str
     answered: int
@@ -201,7 +213,7 @@ class SystemCost(Usage):
 
 
 class GateCheck(Record):
-    """A measure of a system beside that of the `accepted` evaluation, over the questions that both have."""
+    """A measure of a system beside that of the `accepted` evaluation, over shared questions."""
 
     measure: str
     system: str
@@ -215,10 +227,11 @@ class GateCheck(Record):
 class EvaluationReport(Record):
     """What an evaluation found.
 
-    `measure` is the first of its measures by which the systems differ: wins, plot and `different` are by it.
-    `number` is its place in the workspace, `questions` how many there are, `reused` how many answers were left by an
-    earlier run that was stopped, `different` the ids of the questions whose scores lie farthest apart. `errors` say
-    which answers failed, and why; `judge` how far its verdicts can be trusted (`tasks/evaluate/judge.py`).
+    `measure` is the first of its measures by which the systems differ: wins, plot and `different`
+    are by it. `number` is its place in the workspace, `questions` how many there are, `reused` how
+    many answers were left by an earlier run that was stopped, `different` the ids of the questions
+    whose scores lie farthest apart. `errors` say which answers failed, and why; `judge` how far its
+    verdicts can be trusted (`tasks/evaluate/judge.py`).
     """
 
     number: int
@@ -239,8 +252,10 @@ class EvaluationReport(Record):
 
 
 class SystemForecast(StepUsage):
-    """What a system's answers would take, embedding and reranking included: those of `questions` that are not answered
-    yet. `most` is where the spread of its sample lets that end."""
+    """What a system's answers to `questions` would take that are not answered yet.
+
+    Embedding and reranking are included; `most` is where the spread of its sample lets that end.
+    """
 
     system: str
     questions: int
@@ -248,8 +263,10 @@ class SystemForecast(StepUsage):
 
 
 class EvaluationForecast(StepUsage):
-    """What the rest of an evaluation would take in sum, as `sample` questions of each system took, and what of that
-    judging the answers would."""
+    """What the rest of an evaluation would take, by `sample` questions of each system.
+
+    `judging` is what judging the answers would take of that.
+    """
 
     systems: tuple[SystemForecast, ...]
     judging: StepUsage

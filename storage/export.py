@@ -3,29 +3,31 @@
 import json
 from collections.abc import Collection
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import JsonValue, TypeAdapter
 
 from storage.database import Store, selection
 from storage.records import Document, Record
-
-if TYPE_CHECKING:
-    from storage.staging import OpenGeneration
+from storage.staging import OpenGeneration
 
 JsonRow = dict[str, JsonValue]
 Export = dict[str, list[JsonRow]]
 
 
-def export(generation: "OpenGeneration") -> Export:
+def export(generation: OpenGeneration) -> Export:
     """One list of rows for each kind of record, sorted."""
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()
     rows_by_kind = {
-        "documents": TypeAdapter(list[Document]).dump_python(generation.documents.documents(), mode="json"),
+        "documents": TypeAdapter(list[Document]).dump_python(
+            generation.documents.documents(), mode="json"
+        ),
         "chunks": [asdict(c) for c in generation.documents.chunks()],
         "mentions": [m._asdict() for e in extractions for m in e.mentions],
-        "relation_mentions": [r._asdict() | {"keys": list(r.keys)} for e in extractions for r in e.relations],
+        "relation_mentions": [
+            r._asdict() | {"keys": list(r.keys)} for e in extractions for r in e.relations
+        ],
         "claim_mentions": [c._asdict() for e in extractions for c in e.claims],
         "entities": [asdict(e) for e in graph.entities()],
         "aliases": [a.model_dump(mode="json") for a in graph.aliases()],
@@ -33,7 +35,9 @@ def export(generation: "OpenGeneration") -> Export:
         "relations": [asdict(r) | {"keys": list(r.keys)} for r in graph.relations()],
         "relation_occurrences": [o._asdict() for o in graph.occurrences("relation")],
         "claims": [c.model_dump(mode="json") for c in graph.claims()],
-        "communities": [asdict(c) | {"members": list(c.members)} for c in communities.communities()],
+        "communities": [
+            asdict(c) | {"members": list(c.members)} for c in communities.communities()
+        ],
         "reports": [r.model_dump(mode="json") for r in communities.reports()],
     }
     return {kind: sorted(rows, key=_text) for kind, rows in rows_by_kind.items()}
@@ -43,7 +47,7 @@ def _text(row: JsonRow) -> str:
     return json.dumps(row, sort_keys=True, ensure_ascii=False)
 
 
-# --- comparison -------------------------------------------------------------------------------------------------------
+# --- comparison ---
 
 Kind = Literal["documents", "entities", "relations", "claims", "communities", "reports"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -63,16 +67,19 @@ _QUERIES: dict[Kind, str] = {
         SELECT id, name AS label, name, kind, description, coalesce(names, []) AS aliases,
                mentions::VARCHAR AS mentions, degree::VARCHAR AS degree
         FROM entities LEFT JOIN (
-            SELECT entity, list(name ORDER BY name) AS names FROM aliases GROUP BY entity) ON entity = id
+            SELECT entity, list(name ORDER BY name) AS names FROM aliases GROUP BY entity)
+            ON entity = id
     """,
     "relations": """
         SELECT r.id, s.name || ' -[' || r.predicate || ']-> ' || t.name AS label, r.description,
                r.count::VARCHAR AS count, r.keys
-        FROM relations AS r JOIN entities AS s ON s.id = r.source JOIN entities AS t ON t.id = r.target
+        FROM relations AS r
+            JOIN entities AS s ON s.id = r.source JOIN entities AS t ON t.id = r.target
     """,
     # A claim's own id changes with its place; here it is what is claimed, wherever it stands.
     "claims": """
-        SELECT 'clm_' || md5(concat_ws(chr(31), m.subject, coalesce(m.object, ''), m.kind, m.description))[:16] AS id,
+        SELECT 'clm_' || md5(concat_ws(chr(31), m.subject, coalesce(m.object, ''), m.kind,
+                                       m.description))[:16] AS id,
                any_value(coalesce(nullif(m.description, ''), m.kind)) AS label,
                string_agg(DISTINCT m.status, ', ' ORDER BY m.status) AS status,
                coalesce(min(m.since), '') AS since, coalesce(max(m.until), '') AS until,
@@ -80,7 +87,8 @@ _QUERIES: dict[Kind, str] = {
         FROM claims AS m JOIN chunks AS c ON c.id = m.chunk GROUP BY 1
     """,
     "communities": """
-        SELECT c.id, coalesce(any_value(r.title), string_agg(e.name, ', ' ORDER BY e.name)[:80]) AS label,
+        SELECT c.id,
+               coalesce(any_value(r.title), string_agg(e.name, ', ' ORDER BY e.name)[:80]) AS label,
                any_value(c.level)::VARCHAR AS level, list(e.name ORDER BY e.name, e.id) AS members
         FROM (SELECT id, level, unnest(members) AS member FROM communities) AS c
             JOIN entities AS e ON e.id = c.member LEFT JOIN reports AS r ON r.community = c.id
@@ -88,7 +96,8 @@ _QUERIES: dict[Kind, str] = {
     """,
     "reports": """
         SELECT r.community AS id, r.title AS label, r.title, r.summary, r.rating::VARCHAR AS rating,
-               coalesce(list(f.summary ORDER BY f.ordinal) FILTER (f.summary IS NOT NULL), []) AS findings
+               coalesce(list(f.summary ORDER BY f.ordinal) FILTER (f.summary IS NOT NULL), [])
+                   AS findings
         FROM reports AS r LEFT JOIN (SELECT DISTINCT community, ordinal, summary FROM findings) AS f
              ON f.community = r.community
         GROUP BY r.community, r.title, r.summary, r.rating
@@ -99,7 +108,7 @@ Value = str | tuple[str, ...]
 
 
 class Item(Record):
-    """An item as people know it (`label`), with the values of its compared fields, in the order of `FIELDS`."""
+    """An item as people know it (`label`), with its compared values in the order of `FIELDS`."""
 
     id: str
     label: str
@@ -115,7 +124,9 @@ class ItemReader(Store):
     def prints(self, kind: Kind) -> dict[str, str]:
         """The print of every item by its id."""
         columns = ", ".join(f"{name}::VARCHAR" for name in FIELDS[kind])
-        rows = self._db.rows(f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id")
+        rows = self._db.rows(
+            f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id"
+        )
         return {str(name): str(digest) for name, digest in rows}
 
     def items(self, kind: Kind, ids: Collection[str]) -> dict[str, Item]:
@@ -123,9 +134,13 @@ class ItemReader(Store):
         columns = ", ".join(FIELDS[kind])
         where, parameters = selection("id", ids)
         rows = self._db.rows(
-            f"SELECT id, label, {columns} FROM ({_QUERIES[kind]}) WHERE {where} ORDER BY id", parameters
+            f"SELECT id, label, {columns} FROM ({_QUERIES[kind]}) WHERE {where} ORDER BY id",
+            parameters,
         )
-        return {str(name): Item(id=str(name), label=str(label), values=_values(row)) for name, label, *row in rows}
+        return {
+            str(name): Item(id=str(name), label=str(label), values=_values(row))
+            for name, label, *row in rows
+        }
 
 
 def _values(row: list[object]) -> tuple[Value, ...]:

@@ -2,8 +2,9 @@
 
     year >= 2020 and (source = 'notes' or not title like '%draft%')
 
-A field is a name, in backquotes where it holds spaces. A value is text in quotes, a number, a date (2024-05-01), `true`
-or `false`. Words of the language are read in any case; `and` binds closer than `or`.
+A field is a name, in backquotes where it holds spaces. A value is text in quotes, a number, a date
+(2024-05-01), `true` or `false`. Words of the language are read in any case; `and` binds closer than
+`or`.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,9 +49,13 @@ _NULL: /null(?![\w.-])/i
 %ignore /\s+/
 """
 _IN_PARENTHESES = "Write the values in parentheses: year in (2020, 2021)."
-# What must stand where one of these could, and the remedy where something else does; the first that fits.
+# What must stand where one of these could, and the remedy where something else does; the first that
+# fits.
 _WANTED = {
-    "NAME": ("a field", "A condition begins with a field: year >= 2020. Odd names go in backquotes."),
+    "NAME": (
+        "a field",
+        "A condition begins with a field: year >= 2020. Odd names go in backquotes.",
+    ),
     "ORDER": (
         "=, !=, <, <=, >, >=, in, like, contains or is null",
         "A condition is a field, a comparison and a value: year >= 2020.",
@@ -75,7 +80,9 @@ _NAMED = 12  # fields in an error
 SqlCondition = tuple[str, list[Parameter]]
 # What a comparison says of a field's text, which stands where the braces are.
 FieldTest = tuple[str, Parameter]
-ResolveField = Callable[[str, int], str]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
+ResolveField = Callable[
+    [str, int], str
+]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
 
 
 def check_filter(expression: str) -> None:
@@ -95,9 +102,12 @@ def _condition(expression: str, resolve: ResolveField) -> SqlCondition:
     try:
         condition: SqlCondition = _ToSql(resolve).transform(_parser().parse(expression))
     except UnexpectedCharacters as error:
-        at: int = error.pos_in_stream  # type: ignore[assignment] # lark's types know only its default
+        # lark's types know only its default.
+        at: int = error.pos_in_stream  # type: ignore[assignment]
         odd = expression[at]
-        remedy = "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
+        remedy = (
+            "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
+        )
         raise FilterError(expression, at, f"{odd!r} begins nothing that is known", remedy) from None
     except UnexpectedToken as error:
         raise _misplaced(expression, error.token, error.accepts or error.expected) from None
@@ -135,14 +145,22 @@ class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
 
     def negated(self, word: object, condition: SqlCondition) -> SqlCondition:
         sql, values = condition
-        return (sql.removeprefix("NOT ") if sql.startswith("NOT ") else f"NOT {sql}", values) if word else condition
+        return (
+            (sql.removeprefix("NOT ") if sql.startswith("NOT ") else f"NOT {sql}", values)
+            if word
+            else condition
+        )
 
     def ordered(self, field: str, sign: Token, value: Token) -> SqlCondition:
         differs = sign in ("!=", "<>")
-        return self.negated(differs, _applied(field, *_test(value, "=" if differs or sign == "==" else str(sign))))
+        return self.negated(
+            differs, _applied(field, *_test(value, "=" if differs or sign == "==" else str(sign)))
+        )
 
     def listed(self, field: str, negation: Token | None, *values: Token) -> SqlCondition:
-        return self.negated(negation, _joined(" or ", [_applied(field, *_test(value, "=")) for value in values]))
+        return self.negated(
+            negation, _joined(" or ", [_applied(field, *_test(value, "=")) for value in values])
+        )
 
     def held(self, field: str, negation: Token | None, word: Token, text: Token) -> SqlCondition:
         test = "{} ILIKE ?" if word.type == "LIKE" else "contains(lower({}), lower(?))"
@@ -155,11 +173,13 @@ class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
 
 
 def _joined(word: str, parts: Sequence[SqlCondition]) -> SqlCondition:
-    return f"({word.join(sql for sql, _ in parts)})", [bound for _, values in parts for bound in values]
+    return f"({word.join(sql for sql, _ in parts)})", [
+        bound for _, values in parts for bound in values
+    ]
 
 
 def _test(value: Token, order: str) -> FieldTest:
-    """The field stands in this order to the value: as numbers where the value is one, else as text."""
+    """Compares a field with a value: as numbers where the value is one, else as text."""
     if value.type == "NUMBER":
         return f"coalesce(TRY_CAST({{}} AS DOUBLE) {order} ?::DOUBLE, false)", float(value)
     if value.type == "TRUTH":
@@ -174,7 +194,10 @@ def _unquoted(text: Token) -> str:
 def _applied(field: str, test: str, value: Parameter) -> SqlCondition:
     if field == "source":
         whole, last = test.format("p.source"), test.format("regexp_extract(p.source, '[^/]*$')")
-        return f"EXISTS (SELECT 1 FROM parts AS p WHERE p.document = d.id AND ({whole} OR {last}))", [value, value]
+        return (
+            f"EXISTS (SELECT 1 FROM parts AS p WHERE p.document = d.id AND ({whole} OR {last}))",
+            [value, value],
+        )
     if field in _COLUMNS:
         return test.format(_COLUMNS[field]), [value]
     return test.format("json_extract_string(d.metadata, ?)"), [field, value]
@@ -184,47 +207,67 @@ class FilterReader(Store):
     """The documents of a generation by what is known of them."""
 
     def fields(self) -> list[str]:
-        """The fields that a filter can name: those of every document, then those of any document's metadata."""
+        """The fields that a filter can name: those of all documents, then of their metadata."""
         return [*OWN_FIELDS, *self._keys()]
 
     def matching(self, expression: str) -> list[str]:
         """The ids of the documents that meet an expression, at least one, in order.
 
-        Raises FilterError for an expression that cannot be read or names an unknown field, NothingMatches where no
-        document meets it.
+        Raises FilterError for an expression that cannot be read or names an unknown field,
+        NothingMatches where no document meets it.
         """
         keys = self._keys()
 
         def resolve(name: str, at: int) -> str:
             known = _known(name, at, [*OWN_FIELDS, *keys], expression)
-            return known if known in OWN_FIELDS else "/" + keys[known].replace("~", "~0").replace("/", "~1")
+            return (
+                known
+                if known in OWN_FIELDS
+                else "/" + keys[known].replace("~", "~0").replace("/", "~1")
+            )
 
         condition, parameters = _condition(expression, resolve)
-        documents = self._db.strings(f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters)
+        documents = self._db.strings(
+            f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters
+        )
         if not documents:
             raise NothingMatches(expression)
         return documents
 
     def _keys(self) -> dict[str, str]:
-        """The metadata's keys by the names of their fields: `date` also where rows hold it under `metadata`.
+        """The metadata's keys by the names of their fields.
 
-        The name of a field that every document has means that one; the metadata's is `metadata.NAME`.
+        `date` names it also where rows hold it under `metadata`. The name of a field that every
+        document has means that one; the metadata's is `metadata.NAME`.
         """
-        keys = self._db.strings("SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM documents ORDER BY key DESC")
+        keys = self._db.strings(
+            "SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM documents ORDER BY key DESC"
+        )
         names: dict[str, str] = {}
         for key in keys:
             inner = key.removeprefix(_OUTER)
-            names[inner if inner not in OWN_FIELDS and (inner == key or inner not in keys) else _OUTER + inner] = key
+            names[
+                inner
+                if inner not in OWN_FIELDS and (inner == key or inner not in keys)
+                else _OUTER + inner
+            ] = key
         return dict(sorted(names.items()))
 
 
 def _known(field: str, at: int, fields: list[str], expression: str) -> str:
-    """The field that is meant: as it is written, without `metadata.`, or the only one that differs in capitals."""
+    """The field as it is written, without `metadata.`, or the only one with other capitals."""
     for name in (field, field.removeprefix(_OUTER)):
         same = [known for known in fields if known.casefold() == name.casefold()]
         if name in fields or len(same) == 1:
             return name if name in fields else same[0]
     near = get_close_matches(field, fields, n=3)
-    listed = ", ".join(fields[:_NAMED]) + (f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else "")
+    listed = ", ".join(fields[:_NAMED]) + (
+        f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+    )
     remedy = f"Nearest: {', '.join(near)}. " if near else ""
-    raise FilterError(expression, at, f"no document has a field {field!r}", f"{remedy}Fields that exist: {listed}.")
+    raise FilterError(
+        expression,
+        at,
+        f"no document has a field {field!r}",
+        f"{remedy}Fields that exist: {listed}.",
+    )

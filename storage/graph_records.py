@@ -1,4 +1,4 @@
-"""Records of the graph: what extraction finds in a chunk; entities, relations, claims, communities and reports."""
+"""Records of the graph: what extraction finds, entities, relations, claims, reports."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -8,13 +8,15 @@ from storage.records import Record
 ClaimStatus = Literal["true", "false", "suspected"]
 
 
-# What extraction finds are tuples, not records of pydantic: resolution reads those of a whole generation at once.
+# What extraction finds are tuples, not records of pydantic: resolution reads those of a whole
+# generation at once.
 
 
 class Mention(NamedTuple):
-    """An entity named at one place; `text[start:end]` names it, apart from white space and capitals.
+    """An entity named at one place.
 
-    An empty span says that the chunk does not hold the name: the title does, or a model wrote another form of it.
+    `text[start:end]` names it, apart from white space and capitals. An empty span says that the
+    chunk does not hold the name: the title does, or a model wrote another form of it.
     """
 
     chunk: str
@@ -26,7 +28,7 @@ class Mention(NamedTuple):
 
 
 class RelationMention(NamedTuple):
-    """A directed, typed statement between two names at one place; the span is its sentence or triple line."""
+    """A directed, typed statement between two names; the span is its sentence or triple line."""
 
     chunk: str
     source: str
@@ -40,11 +42,11 @@ class RelationMention(NamedTuple):
 
 
 class ClaimMention(NamedTuple):
-    """What one place asserts of a name, with the text's own word on it: a claim (GraphRAG, section 2.2: covariates).
+    """What one place asserts of a name: a claim (GraphRAG, section 2.2: covariates).
 
-    `status` is that of the matter. `since` and `until` are its first and last day as far as the text tells, as
-    2024-05-31, 2024-05 or 2024 (another wording only from a model). The span is the quoted source text; an empty one
-    says that the chunk does not hold it.
+    `status` is that of the matter. `since` and `until` are its first and last day as far as the
+    text tells, as 2024-05-31, 2024-05 or 2024 (another wording only from a model). The span is the
+    quoted source text; an empty one says that the chunk does not hold it.
     """
 
     chunk: str
@@ -93,7 +95,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge between two entities; `weight` is the normalised count of its statements (GraphRAG, section 2.3)."""
+    """An edge; `weight` is the normalised count of its statements (GraphRAG, section 2.3)."""
 
     id: str
     source: str
@@ -114,7 +116,7 @@ class WeightedEdge(NamedTuple):
 
 
 class Claim(Record):
-    """A claim about an entity; `subject` and `object` are entities, all else is as its `ClaimMention` has it."""
+    """A claim about entities (`subject`, `object`); all else is as its `ClaimMention` has it."""
 
     id: str
     subject: str
@@ -140,7 +142,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """A group of entities at one level (0 is the root level); `parent` is the community above, None at level 0."""
+    """A group of entities; `parent` is the community above, None at the root level 0."""
 
     id: str
     level: int
@@ -157,7 +159,7 @@ class TextSpan(Record):
 
 
 class Finding(Record):
-    """One insight of a report with the place that shows it best, and the other places that it rests on (`more`)."""
+    """One insight of a report: the place that shows it best, and `more` that it rests on."""
 
     summary: str
     explanation: str
@@ -173,9 +175,12 @@ class Finding(Record):
 
 
 class Report(Record):
-    """A community's report (GraphRAG, section 2.5). `inputs` is the hash of what it was written from.
+    """A community's report (GraphRAG, section 2.5).
 
-    `stale` is the share of the community's members that something was added to since; 0 where nothing was.
+    `inputs` is the hash of what it was written from.
+
+    `stale` is the share of the community's members that something was added to since; 0 where
+    nothing was.
     """
 
     community: str

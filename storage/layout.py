@@ -1,19 +1,19 @@
-"""Where in a workspace each thing lies, how a file is changed so that a crash leaves the old or the new one, and locks.
+"""Where each thing of a workspace lies, how its files are changed, and its locks.
 
-CURRENT                     which generation readers open, the highest number ever published, and which are retired
+CURRENT                     which generation readers open, the highest number, which are retired
 LOCK                        held by the one process that writes
 generations/000007/         a generation: generation.duckdb, chroma-1/ where needed, manifest.json
 staging/                    what a run is building; nothing here survives the run
 side.sqlite                 what outlives generations
-evaluations.duckdb          finished evaluations
 uploads/                    files that clients of the service have sent, as an index run reads them
 IDENTITY                    the workspace's name on a Chroma server, where one serves it
 
-A generation is published when its whole folder is renamed from staging/ into generations/; CURRENT follows. Where a run
-was killed before that, or CURRENT is lost or older than the folders, the newest folder that is not retired is current.
+A generation is published when its whole folder is renamed from staging/ into generations/; CURRENT
+follows. Where a run was killed before that, or CURRENT is lost or older than the folders, the
+newest folder that is not retired is current.
 
-Who writes a workspace, and who still reads a generation, is told by `flock` locks, which the system frees when their
-process ends, however it ends.
+Who writes a workspace, and who still reads a generation, is told by `flock` locks, which the system
+frees when their process ends, however it ends.
 """
 
 import fcntl
@@ -21,8 +21,9 @@ import os
 import re
 import shutil
 import socket
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -30,18 +31,18 @@ from storage.errors import StorageError, WorkspaceLocked
 from storage.faults import faults_told, make_folder
 from storage.records import Record, utc_now
 
+R = TypeVar("R", bound=Record)
 DATABASE = "generation.duckdb"
 MANIFEST = "manifest.json"
-_LONGEST = 64 << 20  # bytes of CURRENT or a manifest: what was forgotten stands there by name
-
 
 Number = Annotated[int, Field(ge=1, lt=1_000_000)]  # six digits name its folder
 
 
 class Pointer(Record):
-    """The content of CURRENT. `last` is the highest number that was ever given: no other run gets it.
+    """The content of CURRENT.
 
-    `retired` are those that hold what was to be forgotten: nobody opens them again, and they go with their last reader.
+    `last` is the highest number that was ever given: no other run gets it. `retired` are those that
+    hold what was to be forgotten: nobody opens them again, and they go with their last reader.
     """
 
     current: Number | None = None
@@ -52,8 +53,8 @@ class Pointer(Record):
 class Manifest(Record):
     """What is known of a generation without opening it.
 
-    `forgotten` are the documents that it keeps out, `retired` the generations that nobody opens once it is published,
-    `database_bytes` the size of its database (None: not known).
+    `forgotten` are the documents that it keeps out, `retired` the generations that nobody opens
+    once it is published, `database_bytes` the size of its database (None: not known).
     """
 
     number: int
@@ -72,7 +73,6 @@ class Layout:
         self.pointer_file = root / "CURRENT"
         self.lock_file = root / "LOCK"
         self.database_file = root / "side.sqlite"
-        self.evaluations_file = root / "evaluations.duckdb"
         self.identity_file = root / "IDENTITY"
         self.staging = root / "staging"
         self.generations = root / "generations"
@@ -89,14 +89,10 @@ class Layout:
 
     def stated(self) -> Pointer | None:
         """What CURRENT says; None where it is missing or damaged."""
-        try:
-            with faults_told(self.pointer_file):
-                return Pointer.model_validate_json(content_of(self.pointer_file))
-        except ValidationError:
-            return None
+        return _read(self.pointer_file, Pointer)
 
     def pointer(self) -> Pointer:
-        """What holds: what CURRENT says, or what the folders do where it is lost, older, or names what is not there."""
+        """What CURRENT says; where it is lost, older or names what is not there, the folders do."""
         stated, folders = self.stated(), self.folders()
         newest = max(folders, default=0)
         if stated and newest <= stated.last and stated.current in (None, *folders):
@@ -107,10 +103,12 @@ class Layout:
             retired.update(manifest.retired if manifest else ())
         current = max((number for number in folders if number not in retired), default=None)
         last = max(newest, stated.last if stated else 0)
-        return Pointer(current=current, last=last, retired=tuple(sorted(retired.intersection(folders))))
+        return Pointer(
+            current=current, last=last, retired=tuple(sorted(retired.intersection(folders)))
+        )
 
     def published(self) -> list[int]:
-        """The numbers of the generations that may be read, or could if they were not damaged; ascending."""
+        """The numbers of the generations that readers may open, damaged ones too; ascending."""
         retired = self.pointer().retired
         return [number for number in self.folders() if number not in retired]
 
@@ -124,39 +122,36 @@ class Layout:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Of a generation's folder; None where it is missing or damaged."""
+    """The manifest of a generation's folder; None where it is missing or damaged."""
+    return _read(folder / MANIFEST, Manifest)
+
+
+def _read(path: Path, kind: type[R]) -> R | None:
     try:
-        with faults_told(folder / MANIFEST):
-            return Manifest.model_validate_json(content_of(folder / MANIFEST))
+        with faults_told(path):
+            # Reading a pipe has no end.
+            return kind.model_validate_json(path.read_bytes()) if path.is_file() else None
     except ValidationError:
         return None
 
 
-def content_of(path: Path) -> bytes:
-    """Of a small file of ours. What is missing, no file (reading a pipe has no end), or far too long, holds nothing."""
-    return path.read_bytes() if path.is_file() and path.stat().st_size <= _LONGEST else b""
-
-
 def _check_place(path: Path) -> None:
-    """Raises StorageError where a file of ours is to be written and a folder, a pipe or the like lies there."""
+    """Raises StorageError where a folder, a pipe or the like lies in a file's place."""
     if path.exists() and not path.is_file():
         raise StorageError(path, "what lies there is no file", "Move it away, then run again.")
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below; files that vanish meanwhile do not count."""
+    """The bytes of all files below; files that vanish meanwhile do not count."""
     total = 0
-    for base, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += (Path(base) / name).stat().st_size
-            except FileNotFoundError:
-                continue
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size if path.is_file() else 0
     return total
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Readers see the old content or the new one, and after a power cut so do we."""
+    """Replaces a file: readers see the old content or the new one, also after a power cut."""
     _check_place(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with faults_told(path):
@@ -183,10 +178,8 @@ def sync(path: Path) -> None:
 
 def sync_tree(folder: Path) -> None:
     """The same for all that is in a folder."""
-    for base, _, names in os.walk(folder):
-        for name in names:
-            sync(Path(base) / name)
-        sync(Path(base))
+    for path in (folder, *folder.rglob("*")):
+        sync(path)
 
 
 class _Holder(Record):
@@ -210,7 +203,10 @@ class _Lock:
 
 
 class WriterLock(_Lock):
-    """Held from construction until `release`. Raises WorkspaceLocked, naming the holder, where another holds it."""
+    """The lock of the one process that writes, held until `release`.
+
+    Raises WorkspaceLocked, naming the holder, where another process holds it.
+    """
 
     def __init__(self, path: Path) -> None:
         _check_place(path)
@@ -240,7 +236,7 @@ class Lease(_Lock):
 
     @classmethod
     def take(cls, folder: Path, exclusive: bool = False) -> "Lease | None":
-        """None where the folder is gone or going, or (exclusive) where it has readers."""
+        """Takes a lease; None where the folder is gone or going, or (exclusive) has readers."""
         try:
             with faults_told(folder):
                 descriptor = os.open(folder, os.O_RDONLY)
@@ -249,7 +245,9 @@ class Lease(_Lock):
         lease = cls(descriptor)
         try:
             with faults_told(folder):
-                fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                fcntl.flock(
+                    descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
+                )
                 # The folder may have been moved between opening and locking.
                 if os.path.samestat(os.fstat(descriptor), folder.stat()):
                     return lease

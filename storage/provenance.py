@@ -1,6 +1,7 @@
-"""Stores how a generation was made: settings, model use, extractions, dead letters, resolved names, descriptions.
+"""Stores how a generation was made: settings, model use, extractions, dead letters, resolved names.
 
-Resolutions and descriptions are kept so that the next run knows what a change affects and repeats no model call.
+Resolved names and descriptions are kept so that the next run knows what a change affects, and
+repeats no model call.
 """
 
 import json
@@ -17,7 +18,7 @@ from storage.graph_records import (
     Mention,
     RelationMention,
 )
-from storage.records import DeadLetter
+from storage.records import DeadLetter, by_key
 from storage.run_records import UsageRow
 
 T = TypeVar("T", Mention, RelationMention, ClaimMention)
@@ -27,53 +28,74 @@ class ExtractionStore(Store):
     """Extractions exactly as they were saved, before any resolution; and dead letters."""
 
     def extractions(self, chunks: Collection[str] | None = None) -> list[Extraction]:
-        """By chunk id; a chunk that was never extracted has none, one that yielded nothing has an empty one."""
-        where, texts = selection("chunk", chunks), dict[str, str]()
-        mentions = self._by_chunk(Mention, "mentions", where, texts)
-        relations = self._by_chunk(RelationMention, "relation_mentions", where, texts)
-        claims = self._by_chunk(ClaimMention, "claim_mentions", where, texts)
-        extracted = self._db.strings(f"SELECT chunk FROM extractions WHERE {where[0]} ORDER BY chunk", where[1])
-        return [Extraction(c, tuple(mentions[c]), tuple(relations[c]), tuple(claims[c])) for c in extracted]
+        """By chunk id: of each chunk that was extracted, also of one that yielded nothing."""
+        where = selection("chunk", chunks)
+        mentions = self._by_chunk(Mention, "mentions", where)
+        relations = self._by_chunk(RelationMention, "relation_mentions", where)
+        claims = self._by_chunk(ClaimMention, "claim_mentions", where)
+        extracted = self._db.strings(
+            f"SELECT chunk FROM extractions WHERE {where[0]} ORDER BY chunk", where[1]
+        )
+        return [
+            Extraction(c, tuple(mentions[c]), tuple(relations[c]), tuple(claims[c]))
+            for c in extracted
+        ]
 
-    def _by_chunk(self, kind: type[T], table: str, where: Selection, texts: dict[str, str]) -> dict[str, list[T]]:
-        """Of equal texts, which are most of all, one is held (`texts`)."""
-        grouped: dict[str, list[T]] = defaultdict(list)
-        for row in self._db.each(kind._fields, table, "chunk, ordinal", where):
-            values = [
-                texts.setdefault(value, value) if type(value) is str else tuple(value) if type(value) is list else value
-                for value in row
-            ]
-            grouped[str(values[0])].append(kind._make(values))
-        return grouped
+    def _by_chunk(self, kind: type[T], table: str, where: Selection) -> dict[str, list[T]]:
+        columns = self._db.columns(kind._fields, table, "chunk, ordinal", where)
+        if "keys" in columns:
+            columns["keys"] = [tuple(keys.tolist()) for keys in columns["keys"]]
+        found = zip(columns["chunk"], map(kind, *columns.values()), strict=True)
+        return defaultdict(list, by_key(found))
 
     def names(self) -> Iterable[tuple[str, str, int]]:
         """(name, kind, how often it is mentioned as that), by name and kind."""
         counted = "(SELECT name, kind, count(*) AS mentions FROM mentions GROUP BY ALL)"
-        return zip(*self._db.columns(("name", "kind", "mentions"), counted, "name, kind").values(), strict=True)
+        return zip(
+            *self._db.columns(("name", "kind", "mentions"), counted, "name, kind").values(),
+            strict=True,
+        )
 
     def naming(self) -> Iterable[tuple[str, str]]:
         """(chunk, name), each once, by chunk and name."""
         distinct = "(SELECT DISTINCT chunk, name FROM mentions)"
-        return zip(*self._db.columns(("chunk", "name"), distinct, "chunk, name").values(), strict=True)
+        return zip(
+            *self._db.columns(("chunk", "name"), distinct, "chunk, name").values(), strict=True
+        )
 
     def related(self, predicate: str, names: Collection[str]) -> list[tuple[str, str, str, str]]:
-        """(chunk, source, predicate, target) of the statements with this predicate, or with one of these names at an
-        end; by chunk and place."""
+        """(chunk, source, predicate, target) of statements, by chunk and place.
+
+        They have this predicate, or one of these names at an end.
+        """
         at_an_end, values = selection("source, target", names)
         where = f"(predicate = ? OR {at_an_end})", [predicate, *values]
         fields = ("chunk", "source", "predicate", "target")
-        return list(zip(*self._db.columns(fields, "relation_mentions", "chunk, ordinal", where).values(), strict=True))
+        return list(
+            zip(
+                *self._db.columns(fields, "relation_mentions", "chunk, ordinal", where).values(),
+                strict=True,
+            )
+        )
 
     def inputs(self) -> dict[str, str]:
         """For every extracted chunk, the hash of what its extraction was made from."""
-        return {str(c): str(i) for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")}
+        return {
+            str(c): str(i)
+            for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")
+        }
 
     def dead_letters(self) -> list[DeadLetter]:
         """By step and item."""
         return self._db.select(DeadLetter, "dead_letters", "step, item")
 
-    def save_extractions(self, extractions: Sequence[Extraction], inputs: Mapping[str, str]) -> None:
-        """Saves one extraction for each chunk, replacing what it had; `inputs` maps each chunk to its input hash."""
+    def save_extractions(
+        self, extractions: Sequence[Extraction], inputs: Mapping[str, str]
+    ) -> None:
+        """Saves one extraction for each chunk in place of what it had.
+
+        `inputs` maps each chunk to the hash of what its extraction was made from.
+        """
         chunks = [e.chunk for e in extractions]
         with self._db.transaction():
             where, parameters = selection("chunk", chunks)
@@ -83,7 +105,9 @@ class ExtractionStore(Store):
                 self._db.delete(table, "chunk", before)
             self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
             self._insert("mentions", [e.mentions for e in extractions], Mention._fields)
-            self._insert("relation_mentions", [e.relations for e in extractions], RelationMention._fields)
+            self._insert(
+                "relation_mentions", [e.relations for e in extractions], RelationMention._fields
+            )
             self._insert("claim_mentions", [e.claims for e in extractions], ClaimMention._fields)
 
     def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
@@ -92,9 +116,12 @@ class ExtractionStore(Store):
         with self._db.transaction():
             for step in {step for _, step in last}:
                 self.remove_dead_letters([item for item, of in last if of == step], step)
-            self._db.insert_records("dead_letters", list(last.values()), ("item", "step", "error", "remedy"))
+            fields = tuple(DeadLetter.model_fields)
+            self._db.insert_records("dead_letters", list(last.values()), fields)
 
-    def remove_dead_letters(self, items: Collection[str] | None = None, step: str | None = None) -> None:
+    def remove_dead_letters(
+        self, items: Collection[str] | None = None, step: str | None = None
+    ) -> None:
         """Removes those of these items and this step (None: any)."""
         by_item, first = selection("item", items)
         by_step, second = selection("step", None if step is None else [step])
@@ -112,9 +139,18 @@ class ExtractionStore(Store):
 
 
 _COUNTED = (
-    "documents", "chunks", "mentions", "entities", "aliases", "relations", "claims", "communities", "reports",
-    "windows", "dead_letters"
-)  # fmt: skip
+    "documents",
+    "chunks",
+    "mentions",
+    "entities",
+    "aliases",
+    "relations",
+    "claims",
+    "communities",
+    "reports",
+    "windows",
+    "dead_letters",
+)
 
 
 class MetaStore(Store):
@@ -131,18 +167,16 @@ class MetaStore(Store):
         return self._db.select(UsageRow, "usage", "step, model")
 
     def counts(self) -> dict[str, int]:
-        """How many records of each kind there are; of communities the different groups of two entities or more."""
-        counted = {table: f"SELECT count(*) FROM {table}" for table in _COUNTED}
-        counted["communities"] = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
-        # Side by side as columns they are joined, which takes six times as long.
-        rows = self._db.rows(" UNION ALL ".join(f"SELECT '{table}', ({sql})" for table, sql in counted.items()))
-        counts = {str(table): int(str(count)) for table, count in rows}
-        return {table: counts[table] for table in counted}
+        """How many records of each kind there are; of communities those of two entities or more."""
+        counts = {table: self._db.number(f"SELECT count(*) FROM {table}") for table in _COUNTED}
+        sql = "SELECT count(DISTINCT members) FROM communities WHERE len(members) > 1"
+        return counts | {"communities": self._db.number(sql)}
 
     def put_meta(self, key: str, value: JsonValue) -> None:
         with self._db.transaction():
             self._db.delete("meta", "key", [key])
-            self._db.insert_rows("meta", ("key", "value"), [(key, json.dumps(value, ensure_ascii=False))])
+            row = (key, json.dumps(value, ensure_ascii=False))
+            self._db.insert_rows("meta", ("key", "value"), [row])
 
     def replace_usage(self, rows: Sequence[UsageRow]) -> None:
         with self._db.transaction():
@@ -151,7 +185,8 @@ class MetaStore(Store):
             for row in rows:
                 values = row.model_dump()
                 marks = ", ".join("?" for _ in values)
-                self._db.execute(f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})", list(values.values()))
+                sql = f"INSERT INTO usage ({', '.join(values)}) VALUES ({marks})"
+                self._db.execute(sql, list(values.values()))
 
 
 DocumentName = tuple[str, str]  # a document, and the key of a name in it
@@ -160,7 +195,7 @@ PairDecision = tuple[bool, str]  # whether two names mean the same entity, and t
 
 
 class ResolutionStore(Store):
-    """What each name meant in a staging, what a model decided about pairs of them, and which it has described."""
+    """What each name meant, what a model decided about pairs of names, and what it described."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -169,15 +204,17 @@ class ResolutionStore(Store):
     def places(self) -> dict[DocumentName, ResolvedTo]:
         """Where each name went; empty for a generation that was never resolved."""
         fields = ("document", "name_key", "thing", "why")
-        documents, keys, things, reasons = self._db.columns(fields, "resolutions", "rowid").values()
-        return dict(zip(zip(documents, keys, strict=True), zip(things, reasons, strict=True), strict=True))
+        rows = zip(*self._db.columns(fields, "resolutions", "rowid").values(), strict=True)
+        return {(document, key): (thing, why) for document, key, thing, why in rows}
 
     def decisions(self) -> dict[str, PairDecision]:
         """A model's decisions, by the hash of the pair."""
         rows = self._db.rows("SELECT pair, same, reason FROM decisions")
         return {str(pair): (bool(same), str(reason)) for pair, same, reason in rows}
 
-    def replace_places(self, documents: Collection[str] | None, places: Mapping[DocumentName, ResolvedTo]) -> None:
+    def replace_places(
+        self, documents: Collection[str] | None, places: Mapping[DocumentName, ResolvedTo]
+    ) -> None:
         """The places of these documents (None: all) in place of those they had."""
         with self._db.transaction():
             self._db.delete("resolutions", "document", documents)
@@ -192,8 +229,11 @@ class ResolutionStore(Store):
             self._db.insert_rows("decisions", ("pair", "same", "reason"), rows)
 
     def described(self) -> dict[str, str]:
-        """What each description was made from, by entity or relation: no run pays for one again that still holds."""
-        return {str(item): str(inputs) for item, inputs in self._db.rows("SELECT item, inputs FROM descriptions")}
+        """What each description was made from, by entity or relation."""
+        return {
+            str(item): str(inputs)
+            for item, inputs in self._db.rows("SELECT item, inputs FROM descriptions")
+        }
 
     def replace_described(self, items: Collection[str] | None, inputs: Mapping[str, str]) -> None:
         """These in place of what the items had (None: of all)."""

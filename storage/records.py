@@ -1,8 +1,8 @@
-"""What travels through Trellis: the frozen records that steps take and return, and that storage keeps.
+"""What travels through Trellis: the records that steps take and return, and storage keeps.
 
 Offsets (`start`, `end`) count code points in the stored text of a document, end exclusive, so that
-`document.text[start:end]` is the quoted string. Ids are content hashes with a prefix (`chk_`, `ent_`, `rel_`, `clm_`,
-`com_`).
+`document.text[start:end]` is the quoted string. Ids are content hashes with a prefix (`chk_`,
+`ent_`, `rel_`, `clm_`, `com_`).
 """
 
 import hashlib
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts (kept apart by a separator)."""
+    """A stable id: `prefix_` and 16 hexadecimal digits of SHA-256 over the parts."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{prefix}_{digest[:16]}"
 
@@ -45,7 +45,8 @@ class Record(BaseModel):
 Scalar = str | int | float | bool | None
 
 
-# What a source holds, of which there may be millions, is plain: records of pydantic take three times the memory.
+# What a source holds, of which there may be millions, is plain: records of pydantic take three
+# times the memory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,10 @@ class Triple:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one source says about one document: a text, or triples (one rendered triple a line in `text`).
+    """What one source says about one document: a text, or triples, one a line in `text`.
 
-    `pages` holds the offset in `text` at which each page starts (empty where the format has no pages).
+    `pages` holds the offset in `text` at which each page starts (empty where the format has no
+    pages).
     """
 
     document: str
@@ -80,8 +82,12 @@ class Part:
 
     @property
     def hash(self) -> str:
-        """Changes when, and only when, what readers of the document see changes (the place does not count)."""
-        extra = repr(sorted(self.metadata.items())) + repr(self.pages) + repr([t.weight for t in self.triples])
+        """Changes when, and only when, what readers of the document see changes."""
+        extra = (
+            repr(sorted(self.metadata.items()))
+            + repr(self.pages)
+            + repr([t.weight for t in self.triples])
+        )
         return content_id("prt", self.kind, self.title, self.text, extra)
 
     @property
@@ -91,7 +97,7 @@ class Part:
 
     @property
     def by_line(self) -> bool:
-        """Whether the document is a row without an id: called by its line, which another row may have tomorrow."""
+        """Whether the document is a row without an id, called by its line of today."""
         return self.document.endswith(f"#{self.path.rpartition(':')[2]}")
 
 
@@ -103,7 +109,7 @@ class Skipped(Record):
 
 
 class DeadLetter(Record):
-    """Work that failed and is kept: the item (a chunk id or a `file:line`), the step, the error and its remedy."""
+    """Work that failed and is kept; `item` is a chunk id or a `file:line`."""
 
     item: str
     step: str
@@ -113,7 +119,7 @@ class DeadLetter(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText:
-    """What a quotation is compared with: the text of a stored document, and where its pages begin."""
+    """What a quotation is compared with: a document's text, and where its pages begin."""
 
     id: str
     text: str
@@ -140,7 +146,10 @@ class Document(DocumentText):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of a document. `heading` is the path of headings above it ("Guide > Setup"), or empty."""
+    """A passage of a document.
+
+    `heading` is the path of headings above it ("Guide > Setup"), or empty.
+    """
 
     id: str
     document: str

@@ -1,4 +1,4 @@
-"""Records of a run: what it may spend, its forecast, what it used and changed, and the report of an index run."""
+"""Records of a run: what it may spend, its forecast, what it used, and its report."""
 
 from typing import Literal
 
@@ -52,9 +52,12 @@ NO_BUDGET = Budget()
 
 
 class StepForecast(Record):
-    """What one step will take of one model. `basis` says what the output tokens are estimated from.
+    """What one step will take of one model.
 
-    `cost_usd` is None where the price is unknown; `cached_calls` are answered already and cost nothing.
+    `basis` says what the output tokens are estimated from.
+
+    `cost_usd` is None where the price is unknown; `cached_calls` are answered already and cost
+    nothing.
     """
 
     step: str
@@ -68,8 +71,11 @@ class StepForecast(Record):
 
 
 class Forecast(Record):
-    """What an index run would do. Calls, tokens and cost are those of all steps together; `seconds` is what the
-    forecast itself took, `run_seconds` what the run would take at the `rate`, in words."""
+    """What an index run would do.
+
+    Calls, tokens and cost are those of all steps together; `seconds` is what the forecast itself
+    took, `run_seconds` what the run would take at the `rate`, in words.
+    """
 
     documents: DocumentCounts
     skipped: tuple[Skipped, ...]
@@ -87,17 +93,17 @@ class Forecast(Record):
 
 
 class KeptPrompts(Record):
-    """Steps whose prompts this version of the program words otherwise than the one that made the index, which stays as
-    it was made."""
+    """Steps whose prompts were others when the index was made, which stays as it is."""
 
     steps: tuple[str, ...]
 
 
 class CommunityQuality(Record):
-    """How well the coarsest communities part the graph, as cdlib measures it; `coarsest` counts those of two or more.
+    """How well the coarsest communities part the graph, as cdlib measures it.
 
-    The higher the better are `modularity` (Newman and Girvan 2004) and `coverage`, the share of all weight that lies
-    inside of communities; the lower `conductance`, the mean share of a community's edge ends that lead out of it.
+    `coarsest` counts those of two or more. The higher the better are `modularity` (Newman and
+    Girvan 2004) and `coverage`, the share of all weight that lies inside of communities; the lower
+    `conductance`, the mean share of a community's edge ends that lead out of it.
     """
 
     algorithm: str
@@ -109,10 +115,10 @@ class CommunityQuality(Record):
 
 
 class AnswerChange(Record):
-    """How a watched question is answered otherwise since a publication, or the error that it fails with.
+    """How a watched question is answered otherwise since a publication, or fails.
 
-    `diff` holds lines of the answer, gone ones after "- " and new ones after "+ "; `cited` and `no_longer_cited` are
-    documents.
+    `diff` holds lines of the answer, gone ones after "- " and new ones after "+ "; `cited` and
+    `no_longer_cited` are documents.
     """
 
     id: str
@@ -126,8 +132,10 @@ class AnswerChange(Record):
 
 
 class IndexReport(Record):
-    """What an index run did. `kept_prompts`: what `--remake` would make anew; None where there is nothing.
-    `changed_answers`: the watched questions that are answered otherwise since.
+    """What an index run did.
+
+    `kept_prompts`: what `--remake` would make anew; None where there is nothing. `changed_answers`:
+    the watched questions that are answered otherwise since.
 
     `community_quality` is None where the graph has no relation.
     """

@@ -1,7 +1,8 @@
 """One SQLite file that many processes and threads share safely.
 
-Write-ahead logging lets readers go on beside the one writer; a writer waits for another instead of failing; every
-transaction is short and takes the write lock when it begins, so that it never fails half-way for want of it.
+Write-ahead logging lets readers go on beside the one writer. A writer waits for another instead of
+failing. Every transaction is short and takes the write lock when it begins, so that it never fails
+half-way for want of it.
 """
 
 import logging
@@ -17,7 +18,14 @@ from pathlib import Path
 from typing import TypeVar
 from weakref import finalize
 
-from storage.errors import Damaged, DiskFailed, DiskFull, NotPermitted, StorageError, WorkspaceFormatError
+from storage.errors import (
+    Damaged,
+    DiskFailed,
+    DiskFull,
+    NotPermitted,
+    StorageError,
+    WorkspaceFormatError,
+)
 from storage.faults import faults_told, make_folder
 
 Value = str | int | float | bytes | None
@@ -34,23 +42,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of a file: those of `NAME.sql`.
+    """The tables of a file: those of `NAME.sql`, which also adds what versions from `since` lack.
 
     `remedy` says what to do with a damaged file, `without` what a reader lacks that cannot use it.
     """
 
     name: str
     version: int
+    since: int
     remedy: str
     without: str
 
 
 class SqliteFile:
-    """The file is opened, and made where it is missing, at the first use; each thread has its own connection.
+    """The file is opened, and made where it is missing, at the first use.
 
-    `reading`: who only reads can do without it. Where the file cannot be written or is damaged, or its disk is full,
-    one warning says so with the remedy, what it held is not read, and what is written goes to the process's memory.
-    `fault` is then what it is done without for.
+    Each thread has its own connection. `reading`: who only reads can do without the file. Where it
+    cannot be written or is damaged, or its disk is full, one warning says so with the remedy, and
+    the process works on an empty database in memory; `fault` is then the reason.
     """
 
     def __init__(self, path: Path, schema: Schema, reading: bool = False) -> None:
@@ -61,7 +70,7 @@ class SqliteFile:
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._closing = threading.Lock()
-        # Python's own connections know themselves: they would stay open until the collector finds them.
+        # Python's own connections know themselves: they stay open until the collector finds them.
         finalize(self, _close, self._all).atexit = False
 
     def made(self) -> sqlite3.Connection:
@@ -82,7 +91,10 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: all or nothing. Where a reader's disk turns out to be full, the block ends half-way."""
+        """A write transaction: all or nothing.
+
+        Where a reader's disk turns out to be full, the block ends half-way.
+        """
         try:
             with self._faults():
                 self.made().execute("BEGIN IMMEDIATE")
@@ -102,7 +114,7 @@ class SqliteFile:
             self._do_without(fault)
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Reads, outside any transaction. In a file that is not there nothing is found, and none is made."""
+        """Reads, outside of any transaction; in a file that is not there nothing is found."""
         if not self.path.exists():
             return []
         try:
@@ -113,7 +125,7 @@ class SqliteFile:
             return []
 
     def read(self, sql: str, form: Callable[..., T], parameters: Sequence[Value] = ()) -> list[T]:
-        """What `form` makes of the columns of each row; a value that it cannot read (ValueError) is damage."""
+        """What `form` makes of the columns of each row; its ValueError is taken for damage."""
         try:
             return [form(*row) for row in self.rows(sql, parameters)]
         except ValueError as error:
@@ -121,22 +133,31 @@ class SqliteFile:
             self._do_without(Damaged(self.path, words, self._schema.remedy), error)
             return []
 
-    def compact(self) -> None:
-        """Writes the file anew, so that nothing of what was deleted is left in it. Waits for other writers.
+    def delete_where(
+        self, table: str, column: str, holds: Callable[[str], bool], where: str = "true"
+    ) -> int:
+        """Deletes the rows whose text in a column holds something; returns how many."""
+        with self.transaction() as connection:
+            connection.create_function("holds", 1, holds)
+            sql = f"DELETE FROM {table} WHERE {where} AND holds(CAST({column} AS TEXT))"
+            return connection.execute(sql).rowcount
 
-        StorageError where another process is in the midst of reading for all that time.
+    def compact(self) -> None:
+        """Writes the file anew, so that nothing of what was deleted is left in it.
+
+        Waits for other writers; StorageError where a process keeps reading for all that time.
         """
         connection = self.made()
         with self._faults():
             _compact(connection, self.path)
 
     def check(self) -> None:
-        """Reads the file from end to end, where it is there; Damaged where its parts do not belong together."""
+        """Reads the file from end to end; Damaged where its parts do not belong together."""
         if self.fault:
             raise self.fault
         if self.path.exists():
             with self._faults():
-                (verdict,) = self.made().execute("PRAGMA quick_check(1)").fetchone()
+                (verdict,) = self.made().execute("PRAGMA integrity_check(1)").fetchone()
             if verdict != "ok":
                 raise Damaged(self.path, str(verdict).splitlines()[-1], self._schema.remedy)
 
@@ -155,7 +176,7 @@ class SqliteFile:
             raise Damaged(self.path, "names in it are no text", self._schema.remedy) from error
 
     def _do_without(self, fault: StorageError, cause: Exception | None = None) -> None:
-        """From now on in memory, for a reader; raises the fault for everybody else."""
+        """A reader works in memory from now on; the fault is raised for everybody else."""
         if not self._reading:
             raise fault from cause
         with self._closing:  # several threads may meet it at once
@@ -165,12 +186,10 @@ class SqliteFile:
             logger.warning("%s %s %s", fault.message, self._schema.without, fault.remedy)
 
 
-def erase_rows(path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[str, Value]], bool]) -> int:
-    """Removes from a file of another program the rows of which this is true, told the table and the row; how many.
-
-    It is asked about each row, table by table. What refers to those that go goes as the file's own rules say, and
-    nothing of them is left in its bytes (`compact`).
-    """
+def erase_rows(
+    path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[str, Value]], bool]
+) -> int:
+    """Removes rows from a file of another program; returns how many."""
     remedy, removed = "Run the same command again when no run is recorded.", 0
     with (
         faults_told(path, remedy),
@@ -178,12 +197,17 @@ def erase_rows(path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[s
     ):
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("BEGIN IMMEDIATE")
-        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        there = {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         going = {}
         for table in (name for name in tables if name in there):
             rows = connection.execute(f'SELECT rowid, * FROM "{table}"')
             columns = [column[0] for column in rows.description[1:]]
-            going[table] = [(row[0],) for row in rows if goes(table, dict(zip(columns, row[1:], strict=True)))]
+            going[table] = [
+                (row[0],) for row in rows if goes(table, dict(zip(columns, row[1:], strict=True)))
+            ]
         for table, numbers in going.items():
             connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', numbers)
             removed += len(numbers)
@@ -206,18 +230,22 @@ def _close(connections: list[sqlite3.Connection]) -> None:
 
 
 def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
-    """None: in memory."""
+    """Opens a file, or a database in memory (None)."""
     if path is not None:
         make_folder(path.parent)
     # Closing from another thread is all that happens across threads.
-    connection = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False
+    )
     try:
         _use_write_ahead_log(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")  # safe after kill -9; a power cut may lose the last rows
-        if not _version(connection):
+        connection.execute("PRAGMA synchronous = NORMAL")  # kill -9 loses nothing
+        known = {0, *range(schema.since, schema.version)}
+        if _version(connection) in known:
             connection.execute("BEGIN IMMEDIATE")
-            if not _version(connection):  # another process may have been first
-                for statement in files("storage").joinpath(f"{schema.name}.sql").read_text("utf-8").split(";\n"):
+            if _version(connection) in known:  # another process may have been first
+                script = files("storage").joinpath(f"{schema.name}.sql").read_text("utf-8")
+                for statement in script.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {schema.version}")
             connection.commit()
@@ -231,7 +259,7 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """The switch to write-ahead logging does not wait for other connections by itself: it is tried again."""
+    """Tries again where others hold the file: by itself this switch does not wait for them."""
     end = time.monotonic() + _WAIT
     while True:
         try:

@@ -3,25 +3,36 @@
 import logging
 import shutil
 from collections.abc import Collection
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, closing
 from typing import Self
 from uuid import uuid4
 
 from storage.database import Database
 from storage.documents import DocumentStore
-from storage.errors import DiskFailed, DiskFull, NotPermitted, StorageError, TooLittle
+from storage.errors import StorageError
 from storage.graph import CommunityStore, EditStore, GraphStore
-from storage.layout import DATABASE, MANIFEST, Layout, Manifest, Pointer, WriterLock, sync, sync_tree, write_atomically
+from storage.layout import (
+    DATABASE,
+    MANIFEST,
+    Layout,
+    Manifest,
+    Pointer,
+    WriterLock,
+    sync,
+    sync_tree,
+    write_atomically,
+)
 from storage.provenance import ExtractionStore, MetaStore, ResolutionStore
 from storage.records import utc_now
 from storage.recovery import remove_old
-from storage.vectors import StoredVectors, VectorStore, Window
+from storage.vector_store import VectorStore
+from storage.vectors import StoredVectors, Window
 
 logger = logging.getLogger(__name__)
 
 
 class OpenGeneration:
-    """What a generation holds, each kind in a store of its own; a published one can only be read."""
+    """What a generation holds, each kind in a store; a published one can only be read."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -45,10 +56,8 @@ class OpenGeneration:
 class Staging(OpenGeneration):
     """The generation that a run is building; it holds the workspace's lock until it is left.
 
-    The workspace was mended before: CURRENT can be followed, and what it names can be read.
-
-    `number` is what it will be once published, `base_number` the generation that it started from (None: from nothing).
-    Leaving without `publish` discards it.
+    The workspace was mended before. `number` is what it will be once published, `base_number` the
+    generation that it started from (None: from nothing). Leaving without `publish` discards it.
     """
 
     def __init__(self, layout: Layout, lock: WriterLock, keep: int, store: VectorStore) -> None:
@@ -62,11 +71,11 @@ class Staging(OpenGeneration):
         self.base_number = pointer.current
         self.number = pointer.last + 1
         layout.clear_leftovers()
-        # A path of its own for each run: DuckDB and Chroma remember the paths that a process has opened.
+        # Another path in each run: DuckDB and Chroma remember what a process has opened.
         self._folder = layout.staging / f"{self.number:06d}-{uuid4().hex[:8]}"
         self._folder.mkdir()
         if self.base_number is not None:
-            # The base was checkpointed before it was published and nobody writes it, so a plain copy is whole.
+            # It was checkpointed before it was published and nobody writes it: a copy is whole.
             shutil.copyfile(layout.folder(self.base_number) / DATABASE, self._folder / DATABASE)
             super().__init__(Database.open(self._folder / DATABASE, read_only=False))
         else:
@@ -79,37 +88,33 @@ class Staging(OpenGeneration):
         return self._db.transaction()
 
     def build_index(self, afresh: bool = False) -> None:
-        """Has the vector store index the windows as they are now; `publish` does it where they have changed since.
+        """Has the vector store index the windows as they are now; `publish` does so by itself.
 
-        One that cannot be made, but for a fault of the disk, is a warning: searches then go to the database.
+        Where it cannot, a warning says so: the database answers searches then.
         """
         windows = self.vectors.windows()
         if self._indexed == windows and not afresh:
             return
-        with ExitStack() as opened:
-            base = None
-            if windows and not afresh and self.base_number is not None:
-                database = opened.enter_context(
-                    closing(Database.open(self._layout.folder(self.base_number) / DATABASE))
-                )
-                base = StoredVectors(database, self.base_number)
-            try:
-                if windows:
-                    self._store.build(self.vectors, base)
-            except (NotPermitted, DiskFull, DiskFailed, TooLittle):
-                raise
-            except StorageError as error:
-                logger.warning("Vectors will be searched in the database, slower: %s", error)
         self._indexed = windows
+        try:
+            if windows and (afresh or self.base_number is None):
+                self._store.build(self.vectors, None)
+            elif windows and self.base_number is not None:
+                path = self._layout.folder(self.base_number) / DATABASE
+                with closing(Database.open(path)) as base:
+                    self._store.build(self.vectors, StoredVectors(base, self.base_number))
+        except StorageError as error:
+            logger.warning("Vectors will be searched in the database, slower: %s", error)
 
     def publish(self, retire: Collection[int] = (), afresh: bool = False) -> int:
-        """Makes this the current generation; from then on it can only be read. Returns its number.
+        """Makes this the current generation, which can only be read then; returns its number.
 
-        `retire` are generations that nobody shall open any more. `afresh` writes the database and the index anew, so
-        that their files hold nothing of what was removed.
+        `retire` are generations that nobody shall open any more. `afresh` writes the database and
+        the index anew, so that their files hold nothing of what was removed.
         """
         if self._published:
-            raise StorageError(self._folder, "this generation is published already", "Begin another run.")
+            problem = "this generation is published already"
+            raise StorageError(self._folder, problem, "Begin another run.")
         layout, pointer = self._layout, self._layout.pointer()
         counts, forgotten = self.meta.counts(), tuple(self.documents.forgotten())
         self._db.execute("CHECKPOINT")
@@ -118,10 +123,13 @@ class Staging(OpenGeneration):
         if afresh:
             Database.rewrite(self._folder / DATABASE)
         manifest = Manifest(
-            number=self.number, created=utc_now(), counts=counts,
-            forgotten=forgotten, retired=tuple(sorted({*pointer.retired, *retire}.intersection(layout.folders()))),
-            database_bytes=(self._folder / DATABASE).stat().st_size
-        )  # fmt: skip
+            number=self.number,
+            created=utc_now(),
+            counts=counts,
+            forgotten=forgotten,
+            retired=tuple(sorted({*pointer.retired, *retire}.intersection(layout.folders()))),
+            database_bytes=(self._folder / DATABASE).stat().st_size,
+        )
         write_atomically(self._folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         sync_tree(self._folder)
         layout.generations.mkdir(exist_ok=True)

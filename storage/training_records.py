@@ -1,4 +1,4 @@
-"""Records of training: the rows of a router, a rewriter and a filter, the card of what was trained, and its scores."""
+"""Records of training: the rows to train on, the card of what was trained, its scores."""
 
 from typing import Literal
 
@@ -14,9 +14,10 @@ Method = Literal["linear", "dpo", "sft", "cross-encoder", "bootstrap", "mipro", 
 
 
 class PreferenceRow(Record):
-    """A task, and which structure serves it better than which other (StructRAG 4: q, C, chosen, rejected).
+    """A task, and which structure serves it better than which other (StructRAG, section 4).
 
-    `documents` are the titles of its core content. Without `rejected` the chosen one is better than each other.
+    `documents` are the titles of its core content. Without `rejected` the chosen one is better than
+    each other.
     """
 
     id: str
@@ -29,7 +30,7 @@ class PreferenceRow(Record):
 
 
 class RewriteRow(Record):
-    """A question and its rewriting, with how well the search finds the gold by either (mean reciprocal rank)."""
+    """A question, its rewriting, and the mean reciprocal rank of the gold by either."""
 
     id: str
     question: str
@@ -58,7 +59,7 @@ Row = PreferenceRow | RewriteRow | FilterRow | EvaluationQuestion
 
 
 class RowSource(Record):
-    """Where rows came from: a file with its SHA-256, or a model's work; how many, and under which licence."""
+    """Where rows came from: a file with its SHA-256, or a model; how many, which licence."""
 
     name: str
     sha256: str = ""
@@ -67,7 +68,7 @@ class RowSource(Record):
 
 
 class TrainingCurve(Record):
-    """The loss (and of DPO the margin of rewards) of the first and the last steps, and on the rows held out."""
+    """The loss of the first and the last steps, DPO's margin, the loss on rows held out."""
 
     steps: int
     loss: tuple[float, float]
@@ -76,8 +77,11 @@ class TrainingCurve(Record):
 
 
 class DataCard(Record):
-    """What something was trained on. `sha256` is that of the rows in training, `left_out` says how many rows were not
-    taken, by reason; `options` are those of the training."""
+    """What something was trained on.
+
+    `sha256` is that of the rows in training, `left_out` says how many rows were not taken, by
+    reason; `options` are those of the training.
+    """
 
     step: TrainedStep
     by: Method
@@ -93,7 +97,7 @@ class DataCard(Record):
 
 
 class TrainingReport(Record):
-    """What was trained, from how much, how it does beside other ways (a measure in each column), and its use."""
+    """What was trained, from how much, how it does beside other ways, and its use."""
 
     step: TrainedStep
     by: Method

@@ -1,5 +1,4 @@
-"""Uploaded files: they lie in a folder of the workspace, which index runs of the service read as a
-source.
+"""Uploaded files: they lie in a folder of the workspace, a source of the service's index runs.
 
 A file comes in beside its place, as a hidden part, and is then renamed. Whoever writes a part holds
 a lock on it, which the system frees when the process ends, however it ends: what is not locked was
@@ -33,8 +32,7 @@ def upload_folder(workspace: Path) -> Path:
 
 
 def upload_path(workspace: Path, name: str) -> Path:
-    """The file of an upload, inside of the workspace's folder for them, one for each way to spell
-    its name in Unicode.
+    """The file of an upload, in one spelling of Unicode, inside of the workspace's folder for them.
 
     Raises UsageError for a name that no file there may have.
     """
@@ -51,12 +49,15 @@ def upload_path(workspace: Path, name: str) -> Path:
     if bad:
         raise UsageError(
             f"{name[:120]!r} cannot be the name of a document.",
-            "Use a relative path such as reports/2026.pdf: each part of it has a sign that is no blank, does not begin "
-            f"with a dot, and has {LONGEST_NAME} bytes at most; there are {MOST_FOLDERS} parts at most.",
+            "Use a relative path such as reports/2026.pdf: each part of it has a sign that is no "
+            f"blank, does not begin with a dot, and has {LONGEST_NAME} bytes at most; there are "
+            f"{MOST_FOLDERS} parts at most.",
         )
     file = upload_folder(workspace).joinpath(*parts)
     if len(os.fsencode(file)) > _LONGEST_PATH - len(_PART) - 32:
-        raise UsageError(f"The name {name[:120]!r}… is too long for this workspace's folder.", "Shorten it.")
+        raise UsageError(
+            f"The name {name[:120]!r}… is too long for this workspace's folder.", "Shorten it."
+        )
     return file
 
 
@@ -76,7 +77,9 @@ def uploaded_file(workspace: Path, name: str) -> Path | None:
 def uploaded_files(workspace: Path) -> list[Path]:
     """All uploaded files that are whole, in the order of their paths."""
     folder = upload_folder(workspace)
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(_PART)]
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(_PART)
+    ]
     return sorted(files)
 
 
@@ -90,7 +93,9 @@ async def store_upload(workspace: Path, name: str, pieces: AsyncIterator[bytes])
         async for piece in pieces:
             file.write(piece)
         if not file.tell():
-            raise UsageError(f"The file {name!r} is empty.", "Send its content as the body of the request.")
+            raise UsageError(
+                f"The file {name!r} is empty.", "Send its content as the body of the request."
+            )
     return path
 
 
@@ -110,7 +115,9 @@ def _written(path: Path, folder: Path) -> Iterator[BinaryIO]:
         if error.errno not in _NO_PLACE:
             raise
         name = path.relative_to(folder).as_posix()
-        raise UsageError(f"{name!r} stands where a folder stands, or under a file.", "Rename it.") from error
+        raise UsageError(
+            f"{name!r} stands where a folder stands, or under a file.", "Rename it."
+        ) from error
     finally:
         _remove_empty(path.parent, folder)
 

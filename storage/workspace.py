@@ -1,40 +1,40 @@
 """Workspaces and their generations: opened for reading, written, switched and removed.
 
-A run builds the next generation aside and publishes it whole, in one step. So a reader sees one whole generation or
-another, and a run that dies at any moment leaves the current one untouched.
+A run builds the next generation aside and publishes it whole, in one step. So a reader sees one
+whole generation or another, and a run that dies at any moment leaves the current one untouched.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import NoGeneration, StorageError, UnknownGeneration
-from storage.evaluations import EvaluationStore
 from storage.export import ItemReader
+from storage.filters import FilterReader
 from storage.graph import TraversalReader
 from storage.layout import DATABASE, Layout, Lease, WriterLock, read_manifest, size_of
 from storage.records import Record
-from storage.recovery import damage, mend, needs_mending, refuse_lost, remove_old, told_damage
+from storage.recovery import damage, damage_and_remedy, mend, needs_mending, refuse_lost, remove_old
 from storage.staging import OpenGeneration, Staging
 from storage.uploads import remove_parts
-from storage.vector_stores import open_vector_store
-from storage.vectors import VectorReader, VectorStore
+from storage.vector_search import VectorReader, open_vector_store
+from storage.vector_store import VectorStore
 from storage.workspace_db import WorkspaceDatabase
-
-if TYPE_CHECKING:
-    from storage.filters import FilterReader
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
-_MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+_MEND = (
+    "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+)
+
+
+_UNUSED = "Nothing uses it: delete its folder when you do not need it."
 
 
 class Generation(OpenGeneration):
-    """A published generation, open for reading from any thread. It stays as it is, and stays, until `close`."""
+    """A published generation, open for reading from any thread; it is kept until `close`."""
 
     def __init__(self, number: int, database: Database, store: VectorStore, lease: Lease) -> None:
         super().__init__(database)
@@ -43,13 +43,7 @@ class Generation(OpenGeneration):
         self.vectors = VectorReader(database, number, store)
         self.traversal = TraversalReader(database)
         self.items = ItemReader(database)
-
-    @cached_property
-    def filters(self) -> "FilterReader":
-        """Documents by what filters say of them; few questions bring one, and the reader of filters is slow to load."""
-        from storage.filters import FilterReader
-
-        return FilterReader(self._db)
+        self.filters = FilterReader(database)
 
     def read_everything(self) -> None:
         """Reads every column of every table: StorageError where one is damaged."""
@@ -64,7 +58,8 @@ class Generation(OpenGeneration):
 class GenerationInfo(Record):
     """A kept generation; `created` is a UTC time in ISO form.
 
-    `damage` says what is wrong with its files, and is empty where it can be read; time and counts may then be unknown.
+    `damage` says what is wrong with its files, and is empty where it can be read; time and counts
+    may then be unknown.
     """
 
     number: int
@@ -86,31 +81,39 @@ class WorkspaceProblem(Record):
 class Workspace:
     """A folder of state. Nothing is created before the first write.
 
-    `store` serves the vectors (None: the default one). `reading`: who only reads goes on without the database where it
-    cannot be written or is damaged.
+    `store` serves the vectors (None: the default one). `reading`: who only reads goes on without
+    the database where it cannot be written or is damaged.
     """
 
     def __init__(
-        self, root: Path, keep_generations: int = 5, store: VectorStore | None = None, reading: bool = False
+        self,
+        root: Path,
+        keep_generations: int = 5,
+        store: VectorStore | None = None,
+        reading: bool = False,
     ) -> None:
         if keep_generations < 1:
-            raise StorageError(root, f"cannot keep {keep_generations} generations", "Keep at least one.")
+            problem = f"cannot keep {keep_generations} generations"
+            raise StorageError(root, problem, "Keep at least one.")
         self.root = root
         self.keep_generations = keep_generations
         self._layout = Layout(root)
         self._store = store or open_vector_store("auto", root)
         self.database = WorkspaceDatabase(self._layout.database_file, reading=reading)
-        self.evaluations = EvaluationStore(self._layout.evaluations_file)
+        self.evaluations = self.database.evaluations
 
     def current(self) -> int | None:
-        """The generation that readers open, or None where nothing is published; StorageError where all are gone."""
+        """The generation that readers open; None where nothing is published.
+
+        Raises StorageError where something was, and all are gone.
+        """
         number = self._layout.pointer().current
         if number is None:
             refuse_lost(self._layout)
         return number
 
     def changed(self, generation: Generation) -> bool:
-        """Whether readers should open another generation now. Reads one small file and the names of a folder."""
+        """Whether readers should open another generation now."""
         return self.current() != generation.number
 
     def generations(self) -> list[GenerationInfo]:
@@ -119,29 +122,32 @@ class Workspace:
         return [self._info(number, number == current) for number in self._layout.published()]
 
     def retired(self) -> list[int]:
-        """Generations that hold what was forgotten, and are still there because somebody reads them."""
+        """The generations with forgotten documents that are there because somebody reads them."""
         return sorted(set(self._layout.folders()) - set(self._layout.published()))
 
     def problems(self) -> list[WorkspaceProblem]:
         """What is not as it should be; writes nothing."""
         layout, problems = self._layout, []
         if layout.folders() and (layout.stated() != layout.pointer()):
-            state = "it is older than the generations" if layout.stated() else "it is missing or damaged"
-            problems.append(WorkspaceProblem(message=f"{layout.pointer_file}: {state}.", remedy=_MEND))
+            state = "older than the generations" if layout.stated() else "missing or damaged"
+            message = f"{layout.pointer_file}: it is {state}."
+            problems.append(WorkspaceProblem(message=message, remedy=_MEND))
         for info in self.generations():
             if info.damage:
-                remedy = _MEND if info.current else "Nothing uses it: delete its folder when you do not need it."
+                remedy = _MEND if info.current else _UNUSED
                 message = f"Generation {info.number} is damaged: {info.damage}."
                 problems.append(WorkspaceProblem(message=message, remedy=info.remedy or remedy))
         return problems
 
     def examined(self) -> list[WorkspaceProblem]:
-        """`problems`, and what shows when the current generation, its vector index and the workspace's own database are
-        read from end to end."""
+        """`problems`, and what shows when all is read from end to end.
+
+        That is the current generation, its vector index and the workspace's own database.
+        """
         problems, number = self.problems(), self.current()
         checks = [self.database.check]
         with ExitStack() as stack:
-            if number is not None and not told_damage(self._layout.folder(number), number)[0]:
+            if number is not None and not damage_and_remedy(self._layout.folder(number), number)[0]:
                 generation = stack.enter_context(self.read(number))
                 checks += [generation.read_everything, generation.vectors.check]
             for check in checks:
@@ -152,7 +158,7 @@ class Workspace:
         return problems
 
     def read(self, number: int | None = None) -> Generation:
-        """Opens a generation (None: the current one) read-only and keeps it from being removed until it is closed.
+        """Opens a generation (None: the current one), which is kept until it is closed.
 
         Raises NoGeneration, or UnknownGeneration for a number that is not kept.
         """
@@ -167,17 +173,17 @@ class Workspace:
                 return self._open(wanted, lease)
             if lease is not None:
                 lease.release()
-            # It is being removed right now: so another one is current, or the number is gone in a moment.
+            # It is being removed now: another one is current, or the number is gone in a moment.
             time.sleep(_PAUSE)
         raise StorageError(self.root, "its current generation cannot be held for reading")
 
     def recover(self, from_nothing: bool = False) -> None:
-        """Before a run that writes reads the current generation: makes sure that it can be read, or
-        mends CURRENT.
+        """Makes sure that the current generation can be read; a run that writes begins with it.
 
-        Parts of uploads that nobody writes any more are removed. `from_nothing`: where none can be
-        read, the run may begin with an empty one. Raises WorkspaceLocked where something is to be
-        mended while another run writes, and StorageError where that takes a person.
+        Else CURRENT is mended. Parts of uploads that nobody writes any more are removed.
+        `from_nothing`: where none can be read, the run may begin with an empty one. Raises
+        WorkspaceLocked where something is to be mended while another run writes, and StorageError
+        where that takes a person.
         """
         remove_parts(self.root)
         if needs_mending(self._layout):
@@ -185,9 +191,9 @@ class Workspace:
                 mend(self._layout, from_nothing)
 
     def write(self) -> Staging:
-        """Begins the next generation from a copy of the current one; WorkspaceLocked while another run writes.
+        """Begins the next generation from a copy of the newest that can be read.
 
-        Where the current one cannot be read, from the newest that can.
+        Raises WorkspaceLocked while another run writes.
         """
         lock = WriterLock(self._layout.lock_file)
         try:
@@ -200,7 +206,10 @@ class Workspace:
             raise
 
     def rollback(self, number: int) -> None:
-        """Makes a kept generation the current one. Later ones stay; their numbers are not given again."""
+        """Makes a kept generation the current one.
+
+        Later ones stay; their numbers are not given again.
+        """
         with self._locked():
             published = self._layout.published()
             if number not in published:
@@ -212,9 +221,9 @@ class Workspace:
             self._layout.point(self._layout.pointer().model_copy(update={"current": number}))
 
     def clean(self, keep: int | None = None) -> list[int]:
-        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads; returns their numbers.
+        """Removes the generations beyond `keep` (None: `keep_generations`) that nobody reads.
 
-        Damaged ones stay, and do not count.
+        Damaged ones stay, and do not count. Returns the removed numbers.
         """
         remove_parts(self.root)
         with self._locked():
@@ -225,9 +234,9 @@ class Workspace:
             return removed
 
     def rebuild_vectors(self, number: int | None = None) -> int:
-        """Builds the vector index of a generation anew from its database; returns how many windows it has.
+        """Builds the vector index of a generation anew from its database.
 
-        Readers that are open go on with what they have.
+        Readers that are open go on with what they have. Returns how many windows it has.
         """
         with self._locked(), self.read(number) as generation:
             self._store.prepare()
@@ -239,12 +248,17 @@ class Workspace:
 
     def _info(self, number: int, current: bool) -> GenerationInfo:
         folder = self._layout.folder(number)
-        problem, remedy = told_damage(folder, number)
+        problem, remedy = damage_and_remedy(folder, number)
         manifest = read_manifest(folder) if not remedy else None
         return GenerationInfo(
-            number=number, created=manifest.created if manifest else "", current=current,
-            counts=manifest.counts if manifest else {}, size_bytes=size_of(folder), damage=problem, remedy=remedy
-        )  # fmt: skip
+            number=number,
+            created=manifest.created if manifest else "",
+            current=current,
+            counts=manifest.counts if manifest else {},
+            size_bytes=size_of(folder),
+            damage=problem,
+            remedy=remedy,
+        )
 
     def _current(self) -> int:
         current = self.current()

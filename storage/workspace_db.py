@@ -1,9 +1,10 @@
-"""The workspace's own SQLite database: memory, cached results of models and embedders, the history of runs, answers of
-evaluations under way, watched questions, and feedback.
+"""The workspace's own SQLite database, which outlives generations.
 
-It outlives generations. The cache has namespaces and one rule: what was used longest ago goes first.
+It holds memory, cached results of models and embedders, the history of runs, evaluations, watched
+questions, and feedback.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -13,30 +14,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.errors import StorageError
-from storage.evaluations import FeedbackRows, RunningAnswers, WatchedQuestions
+from storage.evaluations import EvaluationStore, FeedbackRows, RunningAnswers, WatchedQuestions
 from storage.memory import Memory
 from storage.records import Record
-from storage.sqlite import Schema, SqliteFile, Value
+from storage.sqlite import Schema, SqliteFile
 
 Clock = Callable[[], float]
 Vector = NDArray[np.float32]
 
 SCHEMA = Schema(
-    "workspace_db", 4,
-    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made. With it go memory, "
-    "kept answers and vectors (models are paid again), watched questions, feedback and the history of runs; the index "
-    "stays.",
-    without="Nothing is remembered, and no kept answer or vector is used."
-)  # fmt: skip
+    "workspace_db",
+    5,
+    since=4,
+    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made."
+    " With it go memory, kept answers and vectors (models are paid again), evaluations, watched "
+    "questions, feedback and the history of runs; the index stays.",
+    without="Nothing is remembered, and no kept answer or vector is used.",
+)
 
 _FRESH = 60.0  # seconds in which a second use is not noted
 _SLACK = 16
-_PAGE = 500
 _ANSWERS, _EMBEDDINGS = "answers", "embeddings "
+_NAMED = "namespace = ? AND key IN (SELECT value FROM json_each(?))"
 
 
 class Cache:
-    """Values by namespace and key, at most about `limit` bytes: a process trims after each sixteenth that it wrote."""
+    """Values by namespace and key, at most about `limit` bytes together.
+
+    What was used longest ago goes first; a process trims after each sixteenth that it wrote.
+    """
 
     def __init__(self, file: SqliteFile, limit: int, clock: Clock) -> None:
         self._file = file
@@ -47,28 +53,23 @@ class Cache:
 
     def get(self, namespace: str, keys: Collection[str]) -> dict[str, bytes]:
         """Those that are there."""
-        values: dict[str, bytes] = {}
-        stale: list[str] = []
-        wanted, now = list(keys), self._clock()
-        for start in range(0, len(wanted), _PAGE):
-            page: list[Value] = [*wanted[start : start + _PAGE]]
-            marks = ", ".join("?" for _ in page)
-            sql = f"SELECT key, value, used FROM cache WHERE namespace = ? AND key IN ({marks})"
-            for key, value, used in self._file.read(sql, _cached, [namespace, *page]):
-                values[key] = value
-                if now - used > _FRESH:
-                    stale.append(key)
-        if stale:
+        now, named = self._clock(), (namespace, json.dumps(list(keys)))
+        sql = f"SELECT key, value, used FROM cache WHERE {_NAMED}"
+        found = self._file.read(sql, _cached, named)
+        if any(now - used > _FRESH for _, _, used in found):
             with self._file.transaction() as connection:
-                sql = "UPDATE cache SET used = ? WHERE namespace = ? AND key = ?"
-                connection.executemany(sql, [(now, namespace, key) for key in stale])
-        return values
+                connection.execute(f"UPDATE cache SET used = ? WHERE {_NAMED}", (now, *named))
+        return {key: value for key, value, _ in found}
 
     def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
         """Stores values; the same key replaces."""
-        rows = [(key, namespace, value, len(value) + len(key.encode()), self._clock()) for key, value in values.items()]
+        rows = [
+            (key, namespace, value, len(value) + len(key.encode()), self._clock())
+            for key, value in values.items()
+        ]
+        columns = "(key, namespace, value, bytes, used)"
         with self._file.transaction() as connection:
-            sql = "INSERT OR REPLACE INTO cache (key, namespace, value, bytes, used) VALUES (?, ?, ?, ?, ?)"
+            sql = f"INSERT OR REPLACE INTO cache {columns} VALUES (?, ?, ?, ?, ?)"
             connection.executemany(sql, rows)
         with self._counting:
             self._written += sum(row[3] for row in rows)
@@ -76,26 +77,29 @@ class Cache:
             self._written = 0 if due else self._written
         if due:
             with self._file.transaction() as connection:
-                connection.execute(
-                    """
-                    DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
-                        SELECT rowid, sum(bytes) OVER (ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
-                        FROM cache) WHERE total > ?)
-                    """,
-                    (self._limit,),
-                )
+                connection.execute(_TRIM, (self._limit,))
 
     def remove(self, namespace: str, keys: Collection[str]) -> int:
         """Removes these keys from all namespaces that begin so; returns how many there were."""
         with self._file.transaction() as connection:
-            before = connection.total_changes
-            sql = "DELETE FROM cache WHERE key = ? AND substr(namespace, 1, ?) = ?"
-            connection.executemany(sql, [(key, len(namespace), namespace) for key in set(keys)])
-            return connection.total_changes - before
+            sql = (
+                "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? "
+                "AND key IN (SELECT value FROM json_each(?))"
+            )
+            named = (len(namespace), namespace, json.dumps(list(keys)))
+            return connection.execute(sql, named).rowcount
 
     def clear(self) -> None:
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM cache")
+
+
+_TRIM = """
+    DELETE FROM cache WHERE rowid IN (SELECT rowid FROM (
+        SELECT rowid, sum(bytes) OVER (
+            ORDER BY used DESC, rowid DESC ROWS UNBOUNDED PRECEDING) AS total
+        FROM cache) WHERE total > ?)
+"""
 
 
 def _cached(key: str, value: bytes, used: float) -> tuple[str, bytes, float]:
@@ -123,12 +127,7 @@ class ModelAnswerCache:
 
     def remove_where(self, holds: Callable[[str], bool]) -> int:
         """Removes the answers of which this is true; returns how many. It reads them all."""
-        last, removed = "", 0
-        sql = "SELECT key, CAST(value AS TEXT) FROM cache WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?"
-        while page := self._file.rows(sql, (_ANSWERS, last, _PAGE)):
-            removed += self._cache.remove(_ANSWERS, [str(key) for key, value in page if holds(str(value))])
-            last = str(page[-1][0])
-        return removed
+        return self._file.delete_where("cache", "value", holds, f"namespace = '{_ANSWERS}'")
 
 
 class EmbeddingCache:
@@ -144,7 +143,10 @@ class EmbeddingCache:
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors; the same model and hash replaces."""
-        blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
+        blobs = {
+            text_hash: np.asarray(vector, dtype="<f4").tobytes()
+            for text_hash, vector in vectors.items()
+        }
         self._cache.put(_EMBEDDINGS + model, blobs)
 
     def remove(self, hashes: Collection[str]) -> int:
@@ -171,26 +173,39 @@ class RunHistory:
 
     def append(self, run: RunRow) -> None:
         with self._file.transaction() as connection:
-            connection.execute(
-                "INSERT INTO runs (kind, started, finished, state, summary) VALUES (?, ?, ?, ?, ?)",
-                (run.kind, run.started, run.finished, run.state, run.summary),
-            )
-            connection.execute("DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (self._limit,))
+            sql = f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?)"
+            row = (run.kind, run.started, run.finished, run.state, run.summary)
+            connection.execute(sql, row)
+            sql = "DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?"
+            connection.execute(sql, (self._limit,))
 
     def list(self, limit: int = 50) -> list[RunRow]:
         """The newest first."""
-        sql = "SELECT kind, started, finished, state, summary FROM runs ORDER BY id DESC LIMIT ?"
-        return self._file.read(sql, lambda *row: RunRow(**dict(zip(RunRow.model_fields, row, strict=True))), [limit])
+        sql = f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?"
+        return self._file.read(sql, _run, [limit])
+
+
+_RUN = ", ".join(RunRow.model_fields)
+
+
+def _run(*row: str) -> RunRow:
+    return RunRow(**dict(zip(RunRow.model_fields, row, strict=True)))
 
 
 class WorkspaceDatabase:
-    """One SQLite file, opened at the first use, for many processes and threads. `clock` gives seconds since 1970.
+    """One SQLite file, opened at the first use, for many processes and threads.
 
-    `reading`: who only reads goes on without it where the file cannot be written or is damaged.
+    `clock` gives seconds since 1970. `reading`: who only reads goes on without the file where it
+    cannot be written or is damaged.
     """
 
     def __init__(
-        self, path: Path, *, cache_bytes: int = 2 << 30, clock: Clock = time.time, reading: bool = False
+        self,
+        path: Path,
+        *,
+        cache_bytes: int = 2 << 30,
+        clock: Clock = time.time,
+        reading: bool = False,
     ) -> None:
         self._file = SqliteFile(path, SCHEMA, reading)
         self._cache = Cache(self._file, cache_bytes, clock)
@@ -201,6 +216,7 @@ class WorkspaceDatabase:
         self.running_answers = RunningAnswers(self._file)
         self.watched = WatchedQuestions(self._file)
         self.feedback = FeedbackRows(self._file)
+        self.evaluations = EvaluationStore(self._file)
 
     def forget_caches(self) -> None:
         """Removes all that can be had again by asking models or the embedder again."""

@@ -23,5 +23,8 @@ CREATE TABLE IF NOT EXISTS evaluated_answers (  -- of evaluations that have not 
     evaluation TEXT NOT NULL, system TEXT NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL,
     PRIMARY KEY (evaluation, system, question)
 );
+CREATE TABLE IF NOT EXISTS evaluations (  -- finished ones; both are JSON text, and `result` holds all
+    number INTEGER PRIMARY KEY, evaluation TEXT NOT NULL, result TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS watched_questions (id TEXT PRIMARY KEY, watched TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS feedback (id TEXT PRIMARY KEY, feedback TEXT NOT NULL)  -- `watched` and `feedback` are JSON text

@@ -20,7 +20,7 @@ TARGETS = {"setup", "demo", "check", "test", "bench", "docs", "clean"}
 # Packages that may be missing, and the only places where each is imported.
 EXTRAS = {
     "dask": "flows/runners.py",
-    "datasets": "tasks/question_sets/load.py tasks/train/lora.py",
+    "datasets": "tasks/train/lora.py",
     "distributed": "flows/runners.py",
     "fast_graphrag": "benchmarks/peers/fast_graphrag_run.py",
     "peft": "tasks/train/lora.py",

@@ -466,7 +466,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis evaluate --questions dev.jsonl --system mix --gate gate.toml     exit code 6 where a measure fell\n"
         "trellis evaluate --list\n"
         "trellis evaluate --show 3 --against 1 --page page.html",
-        argument("--questions", "rows {id, question, answers, gold_documents, …}, or a set's name", metavar="FILE"),
+        argument("--questions", "rows {id, question, answers, gold_documents, …}", metavar="FILE"),
         argument(
             "--system", "what is compared, once for each: mode=MODE, effort, structure, k, workspace, generation, any "
             "setting, or answers=FILE.jsonl; and a name (default: mode auto)", action="append", metavar="SPEC",
@@ -477,7 +477,6 @@ def _add_commands(add: Callable[..., None]) -> None:
             "comprehensiveness, diversity, empowerment, directness", nargs="?", const="overall", metavar="A,B",
         ),
         number("--repeats", "how often the judge looks at a pair in each order (default 1)", default=1),
-        argument("--data", "the folder of a published set's files", metavar="DIR"),
         number("--limit", "only the first questions"),
         argument("--page", "write the result as a page: .html or .md", metavar="FILE"),
         argument("--gate", "fail with 6 where a measure fell against the last accepted evaluation", metavar="FILE"),

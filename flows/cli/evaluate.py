@@ -85,7 +85,7 @@ def _evaluated(
         keep_server()
         run = evaluate_flow(
             options.system or ["auto"], options.questions, measures=names, workspace=options.workspace,
-            criteria=_listed(options.judge), repeats=options.repeats, data=options.data, limit=options.limit,
+            criteria=_listed(options.judge), repeats=options.repeats, limit=options.limit,
             budget=budget, gate=options.gate, page=options.page,
         )  # fmt: skip
         try:
@@ -106,7 +106,7 @@ async def _run(
     options: Namespace, names: Sequence[str], runtime: Runtime, screen: Screen
 ) -> tuple[EvaluationReport, EvaluationResult] | None:
     plan = await plan_of(
-        options.system or (), rated_or(options.questions, runtime), names, limit=options.limit, data=options.data,
+        options.system or (), rated_or(options.questions, runtime), names, limit=options.limit,
         criteria=_listed(options.judge), repeats=options.repeats,
     )  # fmt: skip
     if options.dry_run:

@@ -25,7 +25,6 @@ from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, plai
 from storage.records import by_key
 from storage.run_records import Usage
 from tasks.evaluate.judge import LOONG, judged_points
-from tasks.evaluate.loong_rule import is_right
 from tasks.grounding import Scorer, ground, sentences_of, word_coverage
 
 Need = Literal["answers", "values", "gold", "judge"]
@@ -34,7 +33,6 @@ ScoreOf = Callable[[EvaluationQuestion, Answer], float | None]
 CUTS = (1, 2, 5, 8, 10)
 # Claims with at least this ROUGE-L in common say the same (GraphRAG tries .2 to .5).
 SAME_CLAIM = 0.5
-LOONG_LEVELS = ("spotlight_locating", "comparison", "clustering", "chain_of_reasoning")
 _ARTICLES = regex(r"\b(a|an|the)\b")
 _HAN = regex(r"([\u3400-\u9fff])")
 _WORD = regex(r"\w+")
@@ -123,12 +121,6 @@ def _in_text(question: EvaluationQuestion, answer: Answer) -> float | None:
         first = normalised(prediction(answer)).partition(" ")[0]
         return float(first in map(normalised, question.answers))
     return float(holds(text, question.answers))
-
-
-def _rule_match(question: EvaluationQuestion, answer: Answer) -> float | None:
-    if not question.answers or question.kind not in LOONG_LEVELS:
-        return None
-    return float(is_right(question, answer.values, answer.answer))
 
 
 def set_f1(values: Iterable[str], wanted: Iterable[str]) -> float:
@@ -338,7 +330,6 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
         Measure("claims", graphrag, nothing, lambda _, answer: float(len(claims_of(answer)))),
         Measure("claim_clusters", graphrag, nothing, lambda _, answer: float(claim_clusters(claims_of(answer)))),
         Measure("abstention", "Rajpurkar et al. 2018 (SQuAD 2.0): right to answer or not", nothing, _abstention),
-        Measure("rule_match", f"{loong}, by our rule (tasks/evaluate/loong_rule.py)", answers, _rule_match),
         Measure("loong_score", loong, answers | judge, _judged("loong_score")),
         Measure("loong_em", f"{loong}: a score of 100", answers | judge, _judged("loong_em")),
         *(Measure(name, "points by a rubric (RUBRICS in prompts/judge.py)", judge, _judged(name))

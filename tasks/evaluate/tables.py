@@ -26,7 +26,7 @@ class PublishedTable:
 
 
 # Of a table of routers the first that was scored.
-_FINAL = ("loong_score", "rule_match", "f1", "exact_match", "answer_in_text")
+_FINAL = ("loong_score", "f1", "exact_match", "answer_in_text")
 _ROWS = tomllib.loads(files("tasks.evaluate").joinpath("tables.toml").read_text(encoding="utf-8"))
 TABLES: Mapping[str, PublishedTable] = {
     name: PublishedTable(**{**row, "measures": tuple(row.get("measures", ()))}) for name, row in _ROWS.items()

@@ -27,7 +27,7 @@ COMPILED_BY: Mapping[TrainedStep, tuple[str, ...]] = {
     "router": (ACCURACY,),
     "filter": (ACCURACY,),
     "rewriter": tuple(f"{name}@{cut}" for name in ("ndcg", "recall", "all_gold") for cut in sorted(CUTS, reverse=True)),
-    "answer": ("f1", "exact_match", "answer_in_text", "values_f1", "values_exact", "values_hit", "rule_match"),
+    "answer": ("f1", "exact_match", "answer_in_text", "values_f1", "values_exact", "values_hit"),
 }  # fmt: skip
 Examples = list[dict[str, object]]
 

@@ -17,7 +17,7 @@ from storage.evaluation_records import EvaluationQuestion
 from storage.files import content_of_file
 from storage.records import by_key
 from storage.training_records import FilterRow, PreferenceRow, RewriteRow, Row, RowSource, TrainedStep
-from tasks.question_sets.formats import flat_questions
+from tasks.question_sets.load import load_questions
 
 R = TypeVar("R", PreferenceRow, RewriteRow, FilterRow)
 Asked = TypeVar("Asked", bound="Row")
@@ -124,12 +124,8 @@ class EvaluationSets:
 
 
 def read_questions(path: Path) -> list[EvaluationQuestion]:
-    """Questions with their gold, in the forms of `flat_questions`. Raises UsageError where one has no question, or none
-    of them has gold."""
-    rows = [json.loads(line) for line in _lines(path)]
-    if blank := next((number for number, row in enumerate(rows, 1) if not row.get("question")), None):
-        raise UsageError(f"{path}, line {blank} has no question.", "Name rows {id, question, gold_documents}.")
-    known = [question for question in flat_questions(rows) if question.gold_documents or question.answers]
+    """Questions with their gold. Raises UsageError for a row that is no question, or where none has gold."""
+    known = [question for question in load_questions(path) if question.gold_documents or question.answers]
     if not known:
         raise UsageError(f"{path} has no question with gold.", "Give each `gold_documents`, or `answers`.")
     return known

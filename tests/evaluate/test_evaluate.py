@@ -170,9 +170,9 @@ def test_what_an_earlier_version_stored_is_read(bench: Bench) -> None:
     assert bench.evaluate("naive", more=["--accept"]).code == 0
     store = Workspace(bench.workspace).evaluations
     gone = ('"fallback":', '"a_field_of_an_earlier_version":[1],"fallback":')
-    with store.opened() as database:
-        database.execute("UPDATE answers SET answer = replace(answer, ?, ?)", gone)
+    assert [row.number for row in store.list()] == [1]
     with sqlite3.connect(bench.workspace / "side.sqlite") as side:
+        side.execute("UPDATE evaluations SET result = replace(result, ?, ?)", gone)
         side.execute("UPDATE watched_questions SET watched = replace(watched, ?, ?)", gone)
     assert bench("evaluate", "--show", "1").code == 0
     assert QUESTION in bench("watch").out
@@ -369,7 +369,7 @@ def test_a_forgotten_document_is_gone_from_evaluations(bench: Bench) -> None:
     assert "q3" not in {row.question for row in result.answers}
     assert len(result.scores) > 0
     assert {row.id: row.question for row in result.evaluation.questions}["q3"] == FORGOTTEN
-    held = (bench.workspace / "evaluations.duckdb").read_bytes()
+    held = (bench.workspace / "side.sqlite").read_bytes()
     assert not any(trace in held for trace in (b"Mira Sand", b"Holm Light")), "nor what the right answer was"
 
 

@@ -20,7 +20,7 @@ from flows.settings import load_settings
 from tasks.step import watched
 
 STORAGE = str(Path(str(storage.__file__)).parent)
-PUT_IN_PLACE = ("seal.json", "manifest.json", "generation.duckdb", "000002", "CURRENT")
+PUT_IN_PLACE = ("chroma-1", "manifest.json", "generation.duckdb", "000002", "CURRENT")
 CALLS = {
     "migration": "ResolutionStore.__init__", "chroma": "Collection.upsert", "cache": "Cache.put",
     "cached rows": "Cache.put executemany",

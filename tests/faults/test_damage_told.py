@@ -46,12 +46,13 @@ def test_a_damaged_vector_index_is_told_passed_over_and_made_anew(
 ) -> None:
     assert examined(trellis).ok
     whole = trellis(*QUESTION, "--json").json
-    damaged(trellis, "chroma.sqlite3")
+    (file,) = trellis.workspace.rglob("chroma.sqlite3")
+    file.write_bytes(b"garbage" * 1000)
     answer = trellis(*QUESTION, "--json")
     assert (answer.code, answer.json["answer"], answer.json["citations"]) == (0, whole["answer"], whole["citations"])
     assert "Vectors are searched in the database instead" in caplog.text
     check = examined(trellis)
-    assert "chroma.sqlite3 is not as it was built" in check.problem
+    assert "the vector index cannot be used" in check.problem
     assert "trellis clean --vectors" in check.advice
     assert trellis("clean", "--vectors").code == 0
     assert examined(trellis).ok

@@ -116,8 +116,6 @@ LOST: Mapping[str, tuple[Change, int]] = {
     "the database ends in garbage": (last(f"{NEW}/{DATABASE}", 262_144, b"old "), NONE),
     "the database is empty": (write(f"{NEW}/{DATABASE}", b""), NONE),
     "no vectors": (gone(f"{NEW}/chroma-1"), 2),
-    "no seal": (gone(f"{NEW}/chroma-1/seal.json"), 2),
-    "half a seal": (cut(f"{NEW}/chroma-1/seal.json", 60), 2),
     "the vectors lack a page": (cut(f"{NEW}/{VECTORS}", 4096), 2),
     "the vectors end in zeros": (last(f"{NEW}/{VECTORS}", 4096, b"\0"), 2),
     "half a staging folder": (lambda root: shutil.copytree(root / NEW, root / "staging" / "000003-x"), 2),
@@ -126,7 +124,7 @@ LOST: Mapping[str, tuple[Change, int]] = {
 
 AT_ONCE = (
     "old CURRENT", "new CURRENT without its folder", "new CURRENT, empty folder", "half a manifest",
-    "the database lacks a block", "half a seal", "the vectors lack a page", "half a staging folder", "a lock of nobody",
+    "the database lacks a block", "the vectors lack a page", "half a staging folder", "a lock of nobody",
 )  # fmt: skip
 
 

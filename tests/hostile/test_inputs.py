@@ -166,7 +166,7 @@ def changed(archive: Path, case: Case) -> bytes:
         entry.type, entry.size = case["header"].encode(), case["size"]
         made.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(case["size"]))
     if "sparse" in case:
-        entry = tarfile.TarInfo("evaluations.duckdb")
+        entry = tarfile.TarInfo("side.sqlite")
         entry.pax_headers = {"GNU.sparse.size": str(case["sparse"]), "GNU.sparse.map": "0,0"}
         made.write(entry.tobuf(tarfile.PAX_FORMAT))
     entries.pop(case.get("lose", ""), None)

@@ -20,8 +20,11 @@ def start() -> Iterator[Start]:
     def begin(action: str, root: Path, argument: str = "") -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.storage.worker", action, str(root), argument],
-            cwd=PROJECT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            cwd=PROJECT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         started.append(process)
         return process
 

@@ -1,4 +1,6 @@
-"""A Chroma server serves the generations of a workspace; without it the database answers, and says so once."""
+"""A Chroma server serves the generations of a workspace; without it the database answers, and says
+so once.
+"""
 
 import logging
 import os
@@ -15,13 +17,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from prompts.engine.reply_bound import bound_replies
 from storage.errors import SettingsError, StorageError
-from storage.vector_stores import open_vector_store
-from storage.vectors import ServerAddress
+from storage.vector_search import open_vector_store
+from storage.vector_store import ServerAddress
 from storage.workspace import Workspace
 from tests.patience import PATIENCE, wait_for
-from tests.server.dripping import BODY, HEAD, PROVISIONAL, dripping
 from tests.storage.samples import publish, put, same_ranking, served_by, vector
 
 pytestmark = pytest.mark.slow
@@ -42,11 +42,20 @@ class Running:
         """Where it does not run already."""
         if self._process is not None:
             return
-        command = [Path(sys.executable).with_name("chroma"), "run", "--path", self._folder, "--port", str(self.port)]
+        command = [
+            Path(sys.executable).with_name("chroma"),
+            "run",
+            "--path",
+            self._folder,
+            "--port",
+            str(self.port),
+        ]
         self._process = subprocess.Popen(
-            [*map(str, command), "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [*map(str, command), "--host", "127.0.0.1"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-        )  # fmt: skip
+        )
         wait_for(self.listens, "a Chroma server that listens")
 
     def listens(self) -> bool:
@@ -63,7 +72,9 @@ class Running:
         import chromadb
         from chromadb.config import Settings
 
-        client = chromadb.HttpClient("127.0.0.1", self.port, settings=Settings(anonymized_telemetry=False))
+        client = chromadb.HttpClient(
+            "127.0.0.1", self.port, settings=Settings(anonymized_telemetry=False)
+        )
         return {collection.name for collection in client.list_collections()}
 
 
@@ -107,7 +118,9 @@ def test_each_generation_has_a_collection_and_takes_it_along(
         with workspace.read(number) as generation:
             assert len({window.document for window in generation.vectors.windows()}) == number
             found = generation.vectors.search(vector("q"), 5, ["d1", "d2"])
-            assert same_ranking(found, generation.vectors.exact_search(vector("q"), 5, ["d1", "d2"]))
+            assert same_ranking(
+                found, generation.vectors.nearest_chunks(vector("q"), 5, ["d1", "d2"])
+            )
             assert len(found) == 5
     # Another workspace on the same server is left alone.
     publish(served(tmp_path / "other", server.url), {"a": "a"})
@@ -167,27 +180,35 @@ def test_what_a_dead_run_left_is_removed_by_the_next(server: Running, tmp_path: 
     assert mine(server, workspace) == names(workspace, 1)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"]
+)
 def test_an_address_that_is_none_is_refused_at_once(url: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="http://localhost:8000"):
         served(tmp_path, url)
 
 
-def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp_path: Path) -> None:
+def test_the_tenant_and_its_database_are_those_that_are_set(
+    server: Running, tmp_path: Path
+) -> None:
     import chromadb
     from chromadb.config import Settings
 
     settings = Settings(
-        chroma_api_impl="chromadb.api.fastapi.FastAPI", chroma_server_host="127.0.0.1",
-        chroma_server_http_port=server.port, anonymized_telemetry=False,
-    )  # fmt: skip
+        chroma_api_impl="chromadb.api.fastapi.FastAPI",
+        chroma_server_host="127.0.0.1",
+        chroma_server_http_port=server.port,
+        anonymized_telemetry=False,
+    )
     admin = chromadb.AdminClient(settings)
     admin.create_tenant("acme")
     admin.create_database("handbook", tenant="acme")
 
     def workspace(database: str) -> Workspace:
         address = ServerAddress(server.url, "acme", database)
-        return Workspace(tmp_path / "ws", 2, open_vector_store("chroma-server", tmp_path / "ws", address))
+        return Workspace(
+            tmp_path / "ws", 2, open_vector_store("chroma-server", tmp_path / "ws", address)
+        )
 
     publish(workspace("handbook"), {"a": "alpha " * 60})
     client = chromadb.HttpClient("127.0.0.1", server.port, tenant="acme", database="handbook")
@@ -197,8 +218,11 @@ def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp
     documents = collection.get(where={"year": 1999})["documents"] or []
     assert len(documents) == collection.count() == 18
     with workspace("handbook").read() as generation:
-        assert same_ranking(generation.vectors.search(vector("q"), 3), generation.vectors.exact_search(vector("q"), 3))
-    with pytest.raises(StorageError, match=r"'acme' has no database 'manuals'.*TRELLIS_CHROMA_DATABASE"):
+        exact = generation.vectors.nearest_chunks(vector("q"), 3)
+        assert same_ranking(generation.vectors.search(vector("q"), 3), exact)
+    with pytest.raises(
+        StorageError, match=r"'acme' has no database 'manuals'.*TRELLIS_CHROMA_DATABASE"
+    ):
         workspace("manuals").write()
     with pytest.raises(StorageError, match=r"has no database 'kb' there \(.*at least 3 characters"):
         workspace("kb").write()
@@ -246,7 +270,12 @@ def guarded(upstream: str, header: str, value: str) -> Iterator[str]:
     ],
 )
 def test_a_guarded_server_is_told_who_asks(
-    server: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture, header: str, value: str, user: str
+    server: Running,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    header: str,
+    value: str,
+    user: str,
 ) -> None:
     with guarded(server.url, header, value) as host:
         address = ServerAddress(f"http://{user}{host}", token=None if user else "tok-123")
@@ -255,16 +284,11 @@ def test_a_guarded_server_is_told_who_asks(
         with workspace.read() as generation:
             assert len(generation.vectors.search(vector("q"), 3)) == 3
         assert caplog.messages == []
-        stranger = Workspace(tmp_path, 2, open_vector_store("chroma-server", tmp_path, ServerAddress(f"http://{host}")))
+        stranger = Workspace(
+            tmp_path,
+            2,
+            open_vector_store("chroma-server", tmp_path, ServerAddress(f"http://{host}")),
+        )
         with pytest.raises(StorageError, match=r"HTTP 401.*TRELLIS_CHROMA_API_KEY") as caught:
             stranger.write()
         assert "p@ss" not in str(caught.value)
-
-
-@pytest.mark.parametrize("beginning", [HEAD, PROVISIONAL, BODY])
-def test_a_server_whose_replies_never_end_is_told(tmp_path: Path, beginning: bytes) -> None:
-    with dripping(beginning) as (address, requests):
-        store = open_vector_store("chroma-server", tmp_path, ServerAddress(address, bound=bound_replies))
-        with pytest.raises(StorageError, match="no Chroma server answers"):
-            store.prepare()
-    assert len(requests) == 1

@@ -1,10 +1,11 @@
-"""Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited for."""
+"""Each fault of a disk or a file has its own error and a remedy that is true; only locks are waited
+for.
+"""
 
 import errno
 import random
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,7 +13,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from storage.chroma import SEAL, open_folder
 from storage.database import Database
 from storage.errors import (
     Damaged,
@@ -24,24 +24,29 @@ from storage.errors import (
     TooLittle,
     WorkspaceFormatError,
 )
-from storage.faults import fault_in_words, fault_of
+from storage.faults import fault_of
 from storage.memory import MemoryEntry
 from storage.workspace_db import RunRow, WorkspaceDatabase
-from tests.faults.disk import flip, full, read_only, truncate
-from tests.storage.samples import publish, served_by, vector
+from tests.faults.disk import flip, full, truncate
 
 OF_THE_SYSTEM = [
-    (errno.EACCES, NotPermitted), (errno.EPERM, NotPermitted), (errno.EROFS, NotPermitted),
-    (errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EFBIG, DiskFull), (errno.EIO, DiskFailed),
-    (errno.EMFILE, TooLittle), (errno.ENFILE, TooLittle), (errno.ENOMEM, TooLittle),
-]  # fmt: skip
+    (errno.EACCES, NotPermitted),
+    (errno.EPERM, NotPermitted),
+    (errno.EROFS, NotPermitted),
+    (errno.ENOSPC, DiskFull),
+    (errno.EDQUOT, DiskFull),
+    (errno.EFBIG, DiskFull),
+    (errno.EIO, DiskFailed),
+    (errno.EMFILE, TooLittle),
+    (errno.ENFILE, TooLittle),
+    (errno.ENOMEM, TooLittle),
+]
 
 
 @pytest.mark.parametrize(("number", "kind"), OF_THE_SYSTEM)
 def test_errors_of_the_system_are_told_apart(number: int, kind: type[StorageError]) -> None:
     error = OSError(number, "what the system says")
     assert type(fault_of(error, "x")) is kind
-    assert type(fault_in_words(f"IO Error: Could not write: {OSError(number, '').strerror}", "x")) in (kind, type(None))
 
 
 def test_other_errors_are_left_alone() -> None:
@@ -93,7 +98,11 @@ def test_errors_of_sqlite_are_told_apart(file: Path, tmp_path: Path) -> None:
 def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "whole.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT range AS value FROM range(100)")
-    for damage in (truncate, lambda path: flip(path, 100), lambda path: path.write_bytes(b"garbage" * 999)):
+    for damage in (
+        truncate,
+        lambda path: flip(path, 100),
+        lambda path: path.write_bytes(b"garbage" * 999),
+    ):
         copy = Path(shutil.copy(tmp_path / "whole.duckdb", tmp_path / "copy.duckdb"))
         damage(copy)
         with pytest.raises(Damaged, match="rollback N"):
@@ -118,7 +127,9 @@ def test_only_locks_are_waited_for(tmp_path: Path) -> None:
         WorkspaceDatabase(path).model_answers.put("k", "v")
 
 
-def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_fills_up_stops_no_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     db = WorkspaceDatabase(tmp_path / "side.sqlite", reading=True)
     db.model_answers.put("k", "v")
     with full():
@@ -143,12 +154,18 @@ def damaged(content: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
-def test_damage_of_any_kind_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who writes."""
+def test_damage_of_any_kind_stops_no_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who
+    writes.
+    """
     path = tmp_path / "side.sqlite"
     db = WorkspaceDatabase(path)
     names = [f"name {number}" for number in range(60)]
-    entries = [MemoryEntry(source=name, title=name, content="c" * 200, generation=1) for name in names]
+    entries = [
+        MemoryEntry(source=name, title=name, content="c" * 200, generation=1) for name in names
+    ]
     keys = [f"key {number % 7}" for number in range(60)]
     run = RunRow(kind="index", started="", finished="", state="completed")
 
@@ -184,66 +201,3 @@ def test_damage_of_any_kind_stops_no_reader(tmp_path: Path, caplog: pytest.LogCa
             refused += 1
     assert warned > 50
     assert refused > 50
-
-
-@pytest.fixture
-def chroma(tmp_path: Path) -> Path:
-    publish(tmp_path / "ws", {name: f"{name} " * 60 for name in "abc"}, store="chroma")
-    return tmp_path / "ws" / "generations" / "000001" / "chroma-1"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (folder / SEAL, folder / "chroma.sqlite3")}
-
-
-def test_opening_an_index_leaves_it_as_it_was(chroma: Path) -> None:
-    before = contents(chroma)
-    for _ in range(2):
-        with served_by("chroma", chroma.parents[2]).read() as generation:
-            assert len(generation.vectors.search(vector("q"), 3)) == 3
-        assert contents(chroma) == before
-
-
-@pytest.mark.parametrize("at", [28, 5_000, -1])
-def test_a_changed_bit_is_noticed_before_chroma_opens_the_file(chroma: Path, at: int) -> None:
-    flip(chroma / "chroma.sqlite3", at)
-    with pytest.raises(Damaged, match="trellis clean --vectors"):
-        open_folder(chroma)
-
-
-def test_an_index_without_a_seal_is_not_opened(chroma: Path) -> None:
-    (chroma / SEAL).unlink()
-    with pytest.raises(Damaged, match="seal"):
-        open_folder(chroma)
-
-
-@pytest.mark.parametrize("name", ["data_level0.bin", "header.bin", "length.bin", "index_metadata.pickle"])
-def test_a_damaged_graph_is_noticed_before_chroma_opens_it(tmp_path: Path, name: str) -> None:
-    """Chroma ends its process over some of them."""
-    texts = {"a": " ".join(str(n) for n in range(6_000))}  # from 1,000 windows on it writes its graph
-    publish(tmp_path / "ws", texts, store="chroma")
-    graph = next((tmp_path / "ws").rglob(name))
-    for damage in (lambda path: flip(path, path.stat().st_size // 3), truncate, Path.unlink):
-        damage(graph)
-        with pytest.raises(Damaged, match=name):
-            open_folder(graph.parents[1])
-
-
-def test_an_index_that_may_not_be_written_is_no_damage(chroma: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # pytest's own folders are for one user alone
-        copy = Path(shutil.copytree(chroma, Path(folder, "chroma-1")))
-        with read_only(copy), pytest.raises(NotPermitted, match="for writing only"):
-            open_folder(copy)
-
-
-@pytest.mark.parametrize("length", [505, 600])
-def test_a_path_that_sqlite_cannot_open_is_no_fault_of_the_disk(tmp_path: Path, length: int) -> None:
-    long = tmp_path / ("a" * 150) / ("b" * 150)
-    folder = long / ("c" * (length - len(str(long)) - len("//x.sqlite")))
-    folder.mkdir(parents=True)
-    place = folder / "x.sqlite"
-    fault = fault_of(raised(lambda: sqlite3.connect(place).execute("CREATE TABLE t (x)")), place)
-    assert fault is not None
-    assert not isinstance(fault, DiskFailed)
-    assert (f"has {length} bytes" in fault.message, "shorter path" in fault.remedy) == (True, True)

@@ -218,7 +218,7 @@ def test_what_can_be_made_again_is_no_reason_to_go_back(root: Path, change: Chan
     with served_by("chroma", root).read() as generation:
         assert generation.documents.ids() == list("abcd")
         found = generation.vectors.search(vector("q"), 3)
-        assert [chunk for chunk, _ in found] == [c for c, _ in generation.vectors.exact_search(vector("q"), 3)]
+        assert [chunk for chunk, _ in found] == [c for c, _ in generation.vectors.nearest_chunks(vector("q"), 3)]
     assert ids(root, 4) == "abc"
 
 

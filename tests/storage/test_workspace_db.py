@@ -24,11 +24,17 @@ def db(tmp_path: Path) -> WorkspaceDatabase:
     return WorkspaceDatabase(tmp_path / FILE)
 
 
-def entry(title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3) -> MemoryEntry:
+def entry(
+    title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3
+) -> MemoryEntry:
     return MemoryEntry(
-        source=source, title=title, content=content, evidence=tuple(evidence), documents=(f"doc-{title}",),
+        source=source,
+        title=title,
+        content=content,
+        evidence=tuple(evidence),
+        documents=(f"doc-{title}",),
         generation=generation,
-    )  # fmt: skip
+    )
 
 
 def titles(db: WorkspaceDatabase) -> list[str]:
@@ -36,7 +42,11 @@ def titles(db: WorkspaceDatabase) -> list[str]:
 
 
 def test_memory_replaces_by_source_and_title(db: WorkspaceDatabase) -> None:
-    for stored in (entry("t", "ba"), entry("t", "c", source="r"), entry("t", "dab", content="new 𝄞")):
+    for stored in (
+        entry("t", "ba"),
+        entry("t", "c", source="r"),
+        entry("t", "dab", content="new 𝄞"),
+    ):
         db.memory.put([stored])
     assert db.memory.entries() == [entry("t", "abd", content="new 𝄞"), entry("t", "c", source="r")]
 
@@ -45,7 +55,10 @@ def test_memory_is_found_by_its_rarest_keys(db: WorkspaceDatabase) -> None:
     for number in range(600):  # more than a common key is looked up by
         db.memory.put([entry(f"t{number}", "a")], ["bridge", f"name{number}"])
     db.memory.put([entry("t7", "a", source="r")], ["bridge", "name7"])
-    assert {(e.source, e.title) for e in db.memory.found_by(["name7"])} == {("q", "t7"), ("r", "t7")}
+    assert {(e.source, e.title) for e in db.memory.found_by(["name7"])} == {
+        ("q", "t7"),
+        ("r", "t7"),
+    }
     found = db.memory.found_by(["bridge", "name7", "name9", "name11", "never put"])
     assert {e.title for e in found} == {"t7", "t9", "t11"}, "the common key adds nothing"
     assert len(db.memory.found_by(["bridge"], limit=10)) == 10
@@ -106,7 +119,9 @@ def test_embeddings_come_back_equal(db: WorkspaceDatabase) -> None:
     db.embeddings.put_many("m", vectors)
     found = db.embeddings.get_many("m", [*vectors, "none"])
     assert found.keys() == vectors.keys()
-    assert all(np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items())
+    assert all(
+        np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items()
+    )
     assert db.embeddings.get_many("other", vectors) == {}
     db.embeddings.put_many("other", {"h1": vector("h1")})
     db.model_answers.put("h1", "an answer")
@@ -125,7 +140,9 @@ def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
     assert len(db.embeddings.get_many("m", ["h"])) == 1
 
 
-def test_what_was_removed_leaves_the_file_when_it_is_written_anew(db: WorkspaceDatabase, tmp_path: Path) -> None:
+def test_what_was_removed_leaves_the_file_when_it_is_written_anew(
+    db: WorkspaceDatabase, tmp_path: Path
+) -> None:
     for number in range(200):
         db.model_answers.put(f"key-{number}", "answer " * 200)
     db.memory.put([entry("stays", "")])
@@ -169,21 +186,30 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> 
 
 
 def test_what_people_think_of_answers_is_kept_as_questions(db: WorkspaceDatabase) -> None:
-    right = Feedback(id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at="")
+    right = Feedback(
+        id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at=""
+    )
     wrong = right.model_copy(update={"id": "b", "helpful": False, "note": "Tomas"})
     for row in (right, wrong, right):
         db.feedback.put(row)
-    assert [(row.answers, row.gold_documents) for row in (kept.as_question for kept in db.feedback.list())] == [
-        (("Tomas",), ()), (("Ana",), ("d",)),
-    ]  # fmt: skip
-    assert (db.feedback.forget_where(lambda text: "Tomas" in text), db.feedback.list()) == (1, [right])
+    assert [
+        (row.answers, row.gold_documents)
+        for row in (kept.as_question for kept in db.feedback.list())
+    ] == [
+        (("Tomas",), ()),
+        (("Ana",), ("d",)),
+    ]
+    assert (db.feedback.forget_where(lambda text: "Tomas" in text), db.feedback.list()) == (
+        1,
+        [right],
+    )
 
 
 def test_a_foreign_file_or_one_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "garbage.sqlite").write_bytes(b"garbage" * 1000)
     with pytest.raises(StorageError, match=r"a new one is made\. With it go memory"):
         WorkspaceDatabase(tmp_path / "garbage.sqlite").runs.list()
-    for version in (SCHEMA.version - 1, SCHEMA.version + 1):
+    for version in (SCHEMA.since - 1, SCHEMA.version + 1):
         with sqlite3.connect(tmp_path / "other.sqlite") as connection:
             connection.execute(f"PRAGMA user_version = {version}")
         with pytest.raises(WorkspaceFormatError, match=f"version {version}"):

@@ -1,4 +1,6 @@
-"""What the storage tests run in processes of their own: `python -m tests.storage.worker ACTION ROOT [ARGUMENT]`."""
+"""What the storage tests run in processes of their own: `python -m tests.storage.worker ACTION ROOT
+[ARGUMENT]`.
+"""
 
 import logging
 import os
@@ -16,8 +18,9 @@ from tests.storage.samples import MODEL, put, same_ranking, served_by, vector
 
 
 def die_writing(root: Path, moment: str) -> None:
-    """Killed by itself in a run that retires the current generation: in a transaction, or as a file or folder whose
-    name ends so is put in its place."""
+    """Killed by itself in a run that retires the current generation: in a transaction, or as a file
+    or folder whose name ends so is put in its place.
+    """
 
     def die_renaming(event: str, arguments: tuple[object, ...]) -> None:
         if event == "os.rename" and str(arguments[1]).endswith(moment):
@@ -41,14 +44,18 @@ def hold_lock(root: Path, _: str) -> None:
 
 
 class Telling(logging.Handler):
-    """Says what is logged where the test reads it: a search that fell back to the database has warned."""
+    """Says what is logged where the test reads it: a search that fell back to the database has
+    warned.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         say(f"logged {record.getMessage()}")
 
 
 def read_on(root: Path, chroma_url: str) -> None:
-    """Reads until told to stop; every generation must be whole: each document says which generation it belongs to."""
+    """Reads until told to stop; every generation must be whole: each document says which generation
+    it belongs to.
+    """
     workspace = served_by("auto" if chroma_url else "chroma", root, url=chroma_url or None)
     logging.getLogger("storage").addHandler(Telling())
     seen: set[int] = set()
@@ -62,7 +69,7 @@ def read_on(root: Path, chroma_url: str) -> None:
             generation = workspace.read()
         texts = {d.text for d in generation.documents.documents()}
         found = generation.vectors.search(vector("question"), 3)
-        exact = generation.vectors.exact_search(vector("question"), 3)
+        exact = generation.vectors.nearest_chunks(vector("question"), 3)
         chunks = {c.id for c in generation.documents.chunks()}
         whole = {t.split()[0] for t in texts} == {str(generation.number)}
         if not whole or not same_ranking(found, exact) or not {c for c, _ in found} <= chunks:
@@ -82,7 +89,13 @@ def write_database(root: Path, name: str) -> None:
     for i in range(50):
         db.model_answers.put(f"{name}-{i}", '{"answer": 1}')
         db.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
-        db.memory.put([MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1)])
+        db.memory.put(
+            [
+                MemoryEntry(
+                    source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1
+                )
+            ]
+        )
         db.model_answers.get(f"{name}-{i}")
     db.close()
 

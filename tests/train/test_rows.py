@@ -48,8 +48,9 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
         read_rows(path, "router")
 
 
-def test_questions_bring_their_gold_in_several_forms(tmp_path: Path) -> None:
-    rows = [{"question": "Who?", "gold_ids": ["a"], "x": 1}, {"question": "When?", "answer": 1931}, {"question": "Eh?"}]
+def test_questions_bring_their_gold(tmp_path: Path) -> None:
+    gold = {"question": "Who?", "gold_documents": ["a"], "x": 1}
+    rows = [gold, {"question": "When?", "answer": 1931}, {"question": "Eh?"}]
     first, second = read_questions(write_rows(tmp_path / "gold.jsonl", rows))
     assert first.gold_documents == ("a",)
     assert second.answers == ("1931",)

@@ -1,15 +1,17 @@
 """The rule by which an answer to a question of Loong over financial reports is exactly right.
 
-Loong (Wang et al. 2024, arXiv 2406.17419) has a language model judge answers. The rule here is ours, and deterministic:
+Loong (Wang et al. 2024, arXiv 2406.17419) has a language model judge answers. The rule here is
+ours, and deterministic:
 
-- level 1 and 2 (spotlight locating, comparison): every figure of the gold answer is among the answer's values, equal in
-  number and sign (thousands separators, currency and "in thousands" aside), in the gold's order where several are
-  listed; where the gold is a name, the first value is that name (folded, without its legal form) and no other is given.
-  An answer without bare values is read by its first line: its figures, years aside, are the values, or the one of the
-  documents' names that it holds.
+- level 1 and 2 (spotlight locating, comparison): every figure of the gold answer is among the
+  answer's values, equal in number and sign (thousands separators, currency and "in thousands"
+  aside), in the gold's order where several are listed. Where the gold is a name, the first value is
+  that name (folded, without its legal form), and no other is given. An answer without bare values
+  is read by its first line: its figures, years aside, are the values, or the one of the documents'
+  names that it holds.
 - level 3 (clustering): the same things in each class; classes without things count as absent.
-- level 4 (chain of reasoning): every figure of the gold, rounded as the gold rounds, stands in the answer in the gold's
-  order, and the words of direction go the same way.
+- level 4 (chain of reasoning): every figure of the gold, rounded as the gold rounds, stands in the
+  answer in the gold's order, and the words of direction go the same way.
 """
 
 import ast
@@ -22,6 +24,9 @@ from prompts.text.regex import regex
 from prompts.text.words import fold, is_han
 from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
+
+# Loong's names of its levels.
+LEVELS = ("spotlight_locating", "comparison", "clustering", "chain_of_reasoning")
 
 _YEAR = regex(r"(?:19|20)\d{2}")
 _MARKER = regex(r"\[\d+\]")
@@ -47,8 +52,9 @@ class WrittenFigure(Record):
 def is_right(question: EvaluationQuestion, values: Sequence[str], text: str) -> bool:
     """Whether an answer, by its bare values and its text, is exactly right by the rule above.
 
-    The question's first answer is the gold one, its `kind` Loong's name of the level, its `names` those of its
-    documents."""
+    The question's first answer is the gold one, its `kind` Loong's name of the level, its `names`
+    those of its documents.
+    """
     gold = question.answers[0]
     if question.kind == "clustering":
         return _same_classes(gold, question.names, text)
@@ -63,7 +69,9 @@ def is_right(question: EvaluationQuestion, values: Sequence[str], text: str) -> 
 
 
 def _called(name: str, answer: str) -> bool:
-    """Whether what was said is, or holds, the name that Loong gives a company (its state aside: "CORP /DE/")."""
+    """Whether what was said is, or holds, the name that Loong gives a company (its state aside:
+    "CORP /DE/").
+    """
     plain = re.sub(r"[\\/][A-Z]{2}[\\/]?$", "", name).rstrip()
     return same_name(plain, answer) or holds_name(answer, plain)
 
@@ -86,7 +94,9 @@ def _bare(text: str) -> float | None:
 
 
 def _equal(gold: WrittenFigure, text: str) -> bool:
-    """Whether a text is the gold's figure: as written, with its scale, or rounded as the gold rounds it."""
+    """Whether a text is the gold's figure: as written, with its scale, or rounded as the gold
+    rounds it.
+    """
     figures = figures_in(text)
     written, asked = _bare(text), _bare(gold.text)
     if not figures or written is None or asked is None:
@@ -114,7 +124,10 @@ def _in_order(figures: Sequence[WrittenFigure], text: str) -> bool:
 def _directions(gold: str, answer: str) -> bool:
     """Whether every direction that the gold speaks of is one of the answer's."""
     own, other = fold(gold), fold(answer)
-    return all(not pattern.search(own) or pattern.search(other) is not None for pattern in (_UP, _DOWN, _SAME))
+    return all(
+        not pattern.search(own) or pattern.search(other) is not None
+        for pattern in (_UP, _DOWN, _SAME)
+    )
 
 
 def _same_classes(gold: str, names: Sequence[str], text: str) -> bool:
@@ -138,7 +151,9 @@ def _classes(text: str) -> dict[str, list[str]] | None:
 def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, frozenset[str]]:
     """The classes by their folded names, each thing by Loong's name for it."""
     return {
-        fold(name).strip(): frozenset(next((one for one in names if _called(one, thing)), thing) for thing in things)
+        fold(name).strip(): frozenset(
+            next((one for one in names if _called(one, thing)), thing) for thing in things
+        )
         for name, things in classes.items()
         if things
     }
@@ -146,11 +161,16 @@ def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, fr
 
 def figures_in(text: str) -> list[WrittenFigure]:
     """The figures of a text."""
-    return [WrittenFigure(text=text[part.start : part.end].strip(), number=part.number) for part in amounts_in(text)]
+    return [
+        WrittenFigure(text=text[part.start : part.end].strip(), number=part.number)
+        for part in amounts_in(text)
+    ]
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether two names are one, case, punctuation and the legal form aside; of Chinese ones one may hold the other."""
+    """Whether two names are one, case, punctuation and the legal form aside; of Chinese ones one
+    may hold the other.
+    """
     if is_han(one) and is_han(other):
         first, second = fold(one), fold(other)
         return first in second or second in first
