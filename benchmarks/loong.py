@@ -82,9 +82,7 @@ def loong(run: Run) -> None:
             cost = {
                 "seconds": share([result.wall for result in results]),
                 "CPU s": share([result.cpu for result in results]),
-                "excerpts": share(
-                    [result.answer.trace.answered_by == "excerpts" for result in results]
-                ),
+                "excerpts": share([result.answer.trace.answered_by == "excerpts" for result in results]),
                 "calls": share([usage.calls for usage in usages]),
                 "tokens": share([usage.input_tokens + usage.output_tokens for usage in usages]),
             }
@@ -118,16 +116,12 @@ def language_in(question: EvaluationQuestion) -> str:
     return "zh" if is_han(question.question) else "en"
 
 
-async def answered(
-    questions: Sequence[EvaluationQuestion], options: AskOptions, session: Session
-) -> list[Result]:
+async def answered(questions: Sequence[EvaluationQuestion], options: AskOptions, session: Session) -> list[Result]:
     """Every question in one mode."""
     results = []
     for question in questions:
         wall, cpu = time.monotonic(), time.process_time()
-        answer = await answer_question(
-            question.question, replace(options, documents=question.documents), session
-        )
+        answer = await answer_question(question.question, replace(options, documents=question.documents), session)
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
         right = is_right(question, answer.values, answer.answer)
         results.append(Result(question=question, right=right, answer=answer, wall=wall, cpu=cpu))
@@ -137,15 +131,11 @@ async def answered(
 def exact_match(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
     """The share of right answers by task, and of those in each language."""
     rows: dict[str, dict[str, Cell]] = {}
-    for kind in [
-        kind for kind in LEVELS if any(result.question.kind == kind for result in results)
-    ]:
+    for kind in [kind for kind in LEVELS if any(result.question.kind == kind for result in results)]:
         own = [result for result in results if result.question.kind == kind]
         rows[kind] = {"questions": len(own), "right": share([result.right for result in own])}
         for language in ("en", "zh"):
-            rows[kind][language] = share(
-                [one.right for one in own if language_in(one.question) == language]
-            )
+            rows[kind][language] = share([one.right for one in own if language_in(one.question) == language])
     return rows
 
 
@@ -172,11 +162,7 @@ def tables(run: Run) -> None:
     cells = {document.id: cells_of(document) for document in documents}
     seconds = time.process_time() - started
     texts = {document.id: document.text for document in documents}
-    exact = [
-        texts[name][cell.start : cell.end] == cell.raw != ""
-        for name, own in cells.items()
-        for cell in own
-    ]
+    exact = [texts[name][cell.start : cell.end] == cell.raw != "" for name, own in cells.items() for cell in own]
     figures = {
         "documents": len(documents),
         "cells": len(exact),
@@ -185,22 +171,11 @@ def tables(run: Run) -> None:
         "CPU s a million characters": seconds / max(sum(map(len, texts.values())), 1) * 1e6,
     }
     run.table("cells of the tables", {"all": figures})
-    questions = [
-        one
-        for one in questions_in(run.options.data)
-        if one.kind == LEVELS[0] and amounts_in(one.answers[0])
-    ]
+    questions = [one for one in questions_in(run.options.data) if one.kind == LEVELS[0] and amounts_in(one.answers[0])]
     rows = {}
     for language in ("en", "zh"):
-        own = [
-            one
-            for one in questions
-            if language_in(one) == language and set(one.gold_documents) & set(cells)
-        ]
-        found = [
-            any(holds(cells.get(name, ()), one.answers[0]) for name in one.gold_documents)
-            for one in own
-        ]
+        own = [one for one in questions if language_in(one) == language and set(one.gold_documents) & set(cells)]
+        found = [any(holds(cells.get(name, ()), one.answers[0]) for name in one.gold_documents) for one in own]
         rows[language] = {"questions": len(own), "in the cells": share(found)}
     run.table("figures asked for", rows)
 

@@ -46,9 +46,7 @@ _PACKED = re.compile(rf"{_OURS.pattern}|generations|programs|{UPLOADS}")
 _OF_THE_PLACE = re.compile(r"LOCK|IDENTITY|staging|(?:limits|side)\.sqlite(?:-.*)?|\..*")
 _EARLIER = "evaluations.duckdb"  # finished evaluations of earlier versions
 _MOST_FILES = 5_000  # beside uploads; a generation has two
-_LONGEST_READ = (
-    1 << 24
-)  # bytes: files are copied in smaller pieces, and no header of ours is longer
+_LONGEST_READ = 1 << 24  # bytes: files are copied in smaller pieces, and no header of ours is longer
 # How the readers of tar and of gzip say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
 _NO_DATABASE = (
@@ -56,10 +54,7 @@ _NO_DATABASE = (
     "kept answers and vectors, watched questions and the history of runs are lost, and nothing of "
     "what is indexed."
 )
-_NO_CURRENT = (
-    "Roll back to a generation that is whole (`trellis rollback N`), or index again, and archive "
-    "then."
-)
+_NO_CURRENT = "Roll back to a generation that is whole (`trellis rollback N`), or index again, and archive then."
 
 logger = logging.getLogger(__name__)
 
@@ -141,9 +136,7 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
         problem = f"{file} has an ending that cannot be written here."
         raise UsageError(problem, "End its name in .tar.gz or .tar.")
     if file.exists():
-        raise UsageError(
-            f"{file} is there already.", "Name another file, or remove this one first."
-        )
+        raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
     layout, part = Layout(root), file.with_name(f".{file.name}.{uuid4().hex[:8]}")
     with _held(layout) as (pointer, held), _temporary_folder() as aside, faults_told(file):
         copied = Layout(aside)
@@ -251,9 +244,7 @@ def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
 def _left_out(root: Path, packed: Mapping[str, Path]) -> tuple[str, ...]:
     """What lies in the folder and is not packed, but for what belongs to the place."""
     known = {path.name for path in root.iterdir()}
-    others = [
-        name for name in known if not (_OF_THE_PLACE.fullmatch(name) or _PACKED.fullmatch(name))
-    ]
+    others = [name for name in known if not (_OF_THE_PLACE.fullmatch(name) or _PACKED.fullmatch(name))]
     inside = [*uploaded_files(root), *(root / "programs").rglob("*")]
     names = {path.relative_to(root).as_posix() for path in inside if path.is_file()}
     return (*sorted(others), *sorted(names - packed.keys()))
@@ -262,9 +253,7 @@ def _left_out(root: Path, packed: Mapping[str, Path]) -> tuple[str, ...]:
 # --- reading ---
 
 
-def read_archive(
-    file: Path, root: Path, read_tailoring: Callable[[str], object] = tomllib.loads
-) -> ArchiveReport:
+def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object] = tomllib.loads) -> ArchiveReport:
     """Makes a workspace of an archive. The folder appears only when all in it was checked.
 
     `read_tailoring` raises ValueError for a text that is no tailoring. The generations have no
@@ -309,9 +298,7 @@ def _unpack(file: Path, target: Path) -> None:
                 if others > _MOST_FILES:
                     raise ArchiveError(file, f"it holds more than {_MOST_FILES:,} files")
                 if entry.name == _EARLIER:
-                    logger.warning(
-                        "The evaluations in %s are of an earlier version: left out.", file
-                    )
+                    logger.warning("The evaluations in %s are of an earlier version: left out.", file)
                     continue
                 # A sparse file of a kilobyte may be unpacked to a terabyte.
                 if not entry.isreg() or entry.issparse() or not _is_ours(entry.name, target):

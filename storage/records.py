@@ -83,11 +83,7 @@ class Part:
     @property
     def hash(self) -> str:
         """Changes when, and only when, what readers of the document see changes."""
-        extra = (
-            repr(sorted(self.metadata.items()))
-            + repr(self.pages)
-            + repr([t.weight for t in self.triples])
-        )
+        extra = repr(sorted(self.metadata.items())) + repr(self.pages) + repr([t.weight for t in self.triples])
         return content_id("prt", self.kind, self.title, self.text, extra)
 
     @property

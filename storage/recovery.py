@@ -70,8 +70,7 @@ def refuse_lost(layout: Layout) -> None:
         raise StorageError(
             layout.generations,
             f"generation {stated.current}, which CURRENT names, is not there, nor any other",
-            "Put the folder back, or restore an archive (`trellis restore`). To begin with "
-            "nothing, remove CURRENT.",
+            "Put the folder back, or restore an archive (`trellis restore`). To begin with nothing, remove CURRENT.",
         )
 
 
@@ -105,12 +104,8 @@ def mend(layout: Layout, from_nothing: bool = False) -> None:
         problems[number] = problem
     _refuse_what_was_forgotten(layout, problems, current, from_nothing)
     for number, problem in problems.items():
-        onward = (
-            f"going on from generation {current}" if current else "the next one begins with nothing"
-        )
-        logger.warning(
-            "Generation %d is damaged (%s) and is left as it is; %s.", number, problem, onward
-        )
+        onward = f"going on from generation {current}" if current else "the next one begins with nothing"
+        logger.warning("Generation %d is damaged (%s) and is left as it is; %s.", number, problem, onward)
     if stated != pointer:
         logger.warning("CURRENT was mended: generation %s is current.", current or "none")
     if stated != (mended := pointer.model_copy(update={"current": current})):
@@ -125,9 +120,7 @@ def _refuse_what_was_forgotten(
     manifests = [read_manifest(layout.folder(number)) for number in problems]
     out = {name for manifest in manifests if manifest for name in manifest.forgotten}
     if current is None and (out or None in manifests or not from_nothing):
-        remedy = (
-            "Restore an archive (`trellis restore`), or index all sources into a new --workspace."
-        )
+        remedy = "Restore an archive (`trellis restore`), or index all sources into a new --workspace."
         raise StorageError(
             layout.generations,
             f"no generation can be read ({reasons})",
@@ -137,8 +130,7 @@ def _refuse_what_was_forgotten(
     if brought_back := out - set(manifest.forgotten if manifest else ()):
         raise StorageError(
             layout.generations,
-            f"{reasons}; generation {current} still holds what was forgotten: "
-            f"{', '.join(sorted(brought_back))}",
+            f"{reasons}; generation {current} still holds what was forgotten: {', '.join(sorted(brought_back))}",
             f"`trellis rollback {current}` goes back to it all the same; then forget them again.",
         )
 

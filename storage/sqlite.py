@@ -133,9 +133,7 @@ class SqliteFile:
             self._do_without(Damaged(self.path, words, self._schema.remedy), error)
             return []
 
-    def delete_where(
-        self, table: str, column: str, holds: Callable[[str], bool], where: str = "true"
-    ) -> int:
+    def delete_where(self, table: str, column: str, holds: Callable[[str], bool], where: str = "true") -> int:
         """Deletes the rows whose text in a column holds something; returns how many."""
         with self.transaction() as connection:
             connection.create_function("holds", 1, holds)
@@ -186,9 +184,7 @@ class SqliteFile:
             logger.warning("%s %s %s", fault.message, self._schema.without, fault.remedy)
 
 
-def erase_rows(
-    path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[str, Value]], bool]
-) -> int:
+def erase_rows(path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[str, Value]], bool]) -> int:
     """Removes rows from a file of another program; returns how many."""
     remedy, removed = "Run the same command again when no run is recorded.", 0
     with (
@@ -197,17 +193,12 @@ def erase_rows(
     ):
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("BEGIN IMMEDIATE")
-        there = {
-            name
-            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        }
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         going = {}
         for table in (name for name in tables if name in there):
             rows = connection.execute(f'SELECT rowid, * FROM "{table}"')
             columns = [column[0] for column in rows.description[1:]]
-            going[table] = [
-                (row[0],) for row in rows if goes(table, dict(zip(columns, row[1:], strict=True)))
-            ]
+            going[table] = [(row[0],) for row in rows if goes(table, dict(zip(columns, row[1:], strict=True)))]
         for table, numbers in going.items():
             connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', numbers)
             removed += len(numbers)
@@ -234,9 +225,7 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
     if path is not None:
         make_folder(path.parent)
     # Closing from another thread is all that happens across threads.
-    connection = sqlite3.connect(
-        path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False
-    )
+    connection = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False)
     try:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # kill -9 loses nothing

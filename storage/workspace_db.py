@@ -63,10 +63,7 @@ class Cache:
 
     def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
         """Stores values; the same key replaces."""
-        rows = [
-            (key, namespace, value, len(value) + len(key.encode()), self._clock())
-            for key, value in values.items()
-        ]
+        rows = [(key, namespace, value, len(value) + len(key.encode()), self._clock()) for key, value in values.items()]
         columns = "(key, namespace, value, bytes, used)"
         with self._file.transaction() as connection:
             sql = f"INSERT OR REPLACE INTO cache {columns} VALUES (?, ?, ?, ?, ?)"
@@ -82,10 +79,7 @@ class Cache:
     def remove(self, namespace: str, keys: Collection[str]) -> int:
         """Removes these keys from all namespaces that begin so; returns how many there were."""
         with self._file.transaction() as connection:
-            sql = (
-                "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? "
-                "AND key IN (SELECT value FROM json_each(?))"
-            )
+            sql = "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? AND key IN (SELECT value FROM json_each(?))"
             named = (len(namespace), namespace, json.dumps(list(keys)))
             return connection.execute(sql, named).rowcount
 
@@ -143,10 +137,7 @@ class EmbeddingCache:
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors; the same model and hash replaces."""
-        blobs = {
-            text_hash: np.asarray(vector, dtype="<f4").tobytes()
-            for text_hash, vector in vectors.items()
-        }
+        blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
         self._cache.put(_EMBEDDINGS + model, blobs)
 
     def remove(self, hashes: Collection[str]) -> int:

@@ -53,9 +53,7 @@ def question_of(row: Row, number: int) -> EvaluationQuestion:
     """A row as a question; its id is the number where it has none. ValueError or TypeError for others."""
     if not isinstance(row, Mapping):
         raise TypeError("it is no object of fields")
-    known = {
-        name: row[name] for name in EvaluationQuestion.model_fields if row.get(name) is not None
-    }
+    known = {name: row[name] for name in EvaluationQuestion.model_fields if row.get(name) is not None}
     known["id"] = str(row.get("id", number))
     if "answer" in row and "answers" not in known:
         known["answers"] = [str(row["answer"])]

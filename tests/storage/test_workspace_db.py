@@ -24,9 +24,7 @@ def db(tmp_path: Path) -> WorkspaceDatabase:
     return WorkspaceDatabase(tmp_path / FILE)
 
 
-def entry(
-    title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3
-) -> MemoryEntry:
+def entry(title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3) -> MemoryEntry:
     return MemoryEntry(
         source=source,
         title=title,
@@ -119,9 +117,7 @@ def test_embeddings_come_back_equal(db: WorkspaceDatabase) -> None:
     db.embeddings.put_many("m", vectors)
     found = db.embeddings.get_many("m", [*vectors, "none"])
     assert found.keys() == vectors.keys()
-    assert all(
-        np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items()
-    )
+    assert all(np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items())
     assert db.embeddings.get_many("other", vectors) == {}
     db.embeddings.put_many("other", {"h1": vector("h1")})
     db.model_answers.put("h1", "an answer")
@@ -140,9 +136,7 @@ def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
     assert len(db.embeddings.get_many("m", ["h"])) == 1
 
 
-def test_what_was_removed_leaves_the_file_when_it_is_written_anew(
-    db: WorkspaceDatabase, tmp_path: Path
-) -> None:
+def test_what_was_removed_leaves_the_file_when_it_is_written_anew(db: WorkspaceDatabase, tmp_path: Path) -> None:
     for number in range(200):
         db.model_answers.put(f"key-{number}", "answer " * 200)
     db.memory.put([entry("stays", "")])
@@ -186,16 +180,11 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> 
 
 
 def test_what_people_think_of_answers_is_kept_as_questions(db: WorkspaceDatabase) -> None:
-    right = Feedback(
-        id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at=""
-    )
+    right = Feedback(id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at="")
     wrong = right.model_copy(update={"id": "b", "helpful": False, "note": "Tomas"})
     for row in (right, wrong, right):
         db.feedback.put(row)
-    assert [
-        (row.answers, row.gold_documents)
-        for row in (kept.as_question for kept in db.feedback.list())
-    ] == [
+    assert [(row.answers, row.gold_documents) for row in (kept.as_question for kept in db.feedback.list())] == [
         (("Tomas",), ()),
         (("Ana",), ("d",)),
     ]
