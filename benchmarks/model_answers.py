@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import replace_rows
 from benchmarks.retrieval import floors
+from benchmarks.rows import read_passages
 from benchmarks.runner import Cell, Run, share
 from benchmarks.sets import SETS, BenchmarkSet, index, read_rows, settings_in
 from flows.query import answer_question
@@ -77,7 +78,7 @@ class AskedSet:
     @classmethod
     def of(cls, known: BenchmarkSet, data: Path, folder: Path) -> "AskedSet":
         """A published set that is indexed in the folder."""
-        rows = known.read(data).corpus or ()
+        rows = read_passages(data / known.corpus)[: known.first]
         texts = {str(row["id"]): (str(row.get("title", "")), str(row["text"])) for row in rows}
         return cls(known.name, folder, texts)
 

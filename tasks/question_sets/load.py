@@ -42,8 +42,10 @@ def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQues
                 break
             questions.append(question_of(row, number))
     except (ValueError, TypeError, csv.Error) as error:  # pydantic and JSON raise ValueErrors
-        problem = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {}
-        words = " ".join([*map(str, problem.get("loc", ())), problem.get("msg") or str(error)])
+        words = str(error)
+        if isinstance(error, ValidationError):
+            problem = error.errors(include_url=False)[0]
+            words = " ".join([*map(str, problem["loc"]), problem["msg"]])
         message = f"{path}, row {len(questions) + 1} is no question ({words[:200]})."
         raise UsageError(message, _REMEDY) from error
     return tuple(questions)
