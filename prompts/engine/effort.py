@@ -73,9 +73,9 @@ LIMITS: dict[Effort, TokenLimits] = {
     "medium": TokenLimits(6_000, 12_000, 2_500, 6_000, 4_000, 12_000, 8_000, 4_000, 3_000, 3_000, 3_000, 1_200),
     "high": TokenLimits(16_000, 48_000, 6_000, 12_000, 8_000, 48_000, 12_000, 8_000, 6_000, 12_000, 12_000, 4_000),
 }
-# The evidence of an answer by a small model: five passages of a hundred words, ten, twenty. More of it cost time and
-# lost answers (docs/experiments.md).
-SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 1_400, "high": 2_800}
+# The evidence of an answer by a small model: five passages of a hundred words, or ten. On HotpotQA the second five cost
+# it time and gained nothing (docs/benchmarks.md).
+SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 700, "high": 1_400}
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
 # The steps whose model is not asked, by profile and effort; what the user asks for by name is done all the same.

@@ -123,7 +123,7 @@ def test_a_folder_that_others_may_read_holds_no_keys(tmp_path: Path) -> None:
 
 def test_the_limits_of_prompts_follow_its_context() -> None:
     assert Settings(lm="gguf/a.gguf", gguf_context=4_000).policy("high").limits.answer == 1_600
-    assert Settings(lm="gguf/a.gguf", gguf_context=4_000, context_window=8_000).policy("high").limits.answer == 2_800
+    assert Settings(lm="gguf/a.gguf", gguf_context=4_000, context_window=8_000).policy("high").limits.answer == 1_400
     by_server = Settings(lm="gguf/a.gguf", lm_base_url="http://127.0.0.1:1/v1", gguf_context=4_000)
     assert by_server.policy("high").limits.answer == 16_000
 
