@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.doctor import Examination
+from flows.operations.doctor import Examination
 from flows.settings import load_settings
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
