@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from flows.runtime import open_runtime
-from flows.settings import load_settings
 from prompts.engine.effort import Effort
 from prompts.engine.models import ModelChoice
 from storage.errors import SettingsError
+from tests.settings import load_settings
 
 
 def settings_file(folder: Path, text: str) -> dict[str, str]:

@@ -56,33 +56,30 @@ COMMANDS = {
     "retrieve": Command(
         "flows.cli.ask:retrieve",
         "List the best passages for a question, without an answer.",
-        'trellis retrieve "salt in the wells" --k 3\ntrellis retrieve --questions questions.jsonl',
+        'trellis retrieve "salt in the wells" --k 3',
     ),
     "reports": Command(
         "flows.cli.browse:reports",
-        "List the reports on groups of entities, or show one of them in full.",
-        "trellis reports                       the levels, the most important reports of each\n"
+        "List the reports on groups of entities, or show one in full.",
         "trellis reports --level 0             all of the broadest\n"
-        "trellis reports com_0123456789abcdef  one, with the reports above and below it",
+        "trellis reports com_0123456789abcdef  one, and those above and below it",
     ),
     "graph": Command(
         "flows.cli.graph:graph",
-        "Show what the graph knows of an entity, or correct the graph by hand.",
+        "Show what the graph knows of an entity, or correct it by hand.",
     ),
     "show": Command(
         "flows.cli.browse:show",
         "Print a document's stored text, exactly as offsets count it.",
-        "trellis show people/ilse-marrand.md\ntrellis show people/ilse-marrand.md --json",
+        "trellis show people/ilse-marrand.md",
     ),
     "status": Command(
         "flows.cli.workspace:status",
         "Show what is indexed, from where, with which settings.",
-        "trellis status\ntrellis status --workspace kb --json",
+        "trellis status --workspace kb",
     ),
     "generations": Command(
-        "flows.cli.workspace:generations",
-        "List the generations that are kept.",
-        "trellis generations",
+        "flows.cli.workspace:generations", "List the generations that are kept."
     ),
     "rollback": Command(
         "flows.cli.workspace:rollback",
@@ -91,19 +88,18 @@ COMMANDS = {
     ),
     "diff": Command(
         "flows.cli.changes:diff",
-        "Show what came, went and changed from one generation to another.",
-        "trellis diff 3    from generation 3 to the current one\ntrellis diff 3 5 --json",
+        "Show what changed from one generation to another.",
+        "trellis diff 3  from generation 3 to the current one",
     ),
     "dead-letter": Command(
         "flows.cli.changes:dead_letter",
         "List what failed, or try exactly that again.",
-        "trellis dead-letter\ntrellis dead-letter --retry",
+        "trellis dead-letter --retry",
     ),
     "forget": Command(
         "flows.cli.changes:forget",
         "Remove a document from everything, and keep it out.",
-        "trellis forget people/ilse-marrand.md\n"
-        "trellis forget people/ilse-marrand.md --undo  the next run on its source brings it back",
+        "trellis forget people/ilse-marrand.md\ntrellis forget people/ilse-marrand.md --undo",
     ),
     "export": Command(
         "flows.cli.workspace:export",
@@ -125,9 +121,7 @@ COMMANDS = {
         "flows.cli.workspace:clean",
         "Free the room of what is no longer needed.",
         "trellis clean            old generations, and what killed runs left\n"
-        "trellis clean --keep 1   of the generations only the current one\n"
-        "trellis clean --caches   what models and the embedder would have to do again\n"
-        "trellis clean --vectors  where a warning says that the vector index is damaged",
+        "trellis clean --vectors  where a warning says that their index is damaged",
     ),
     "tune": Command(
         "flows.cli.index:tune",
@@ -136,38 +130,32 @@ COMMANDS = {
     ),
     "prompt": Command(
         "flows.cli.doctor:prompt",
-        "Print the whole prompt of a step, as the model reads it with these settings.",
-        "trellis prompt           the names of the steps\n"
+        "Print the whole prompt of a step, as the model reads it.",
         "trellis prompt extract\n"
         "trellis prompt report --own > prompts/report.md  the instruction, to change it",
     ),
     "doctor": Command(
         "flows.cli.doctor:doctor",
-        "Try every model, the embedding and Prefect once, and read the whole workspace.",
-        "trellis doctor\nTRELLIS_LM=ollama/qwen3 trellis doctor --json",
+        "Try every model, the embedding and Prefect; read the workspace.",
+        "TRELLIS_LM=ollama/qwen3 trellis doctor",
     ),
     "questions": Command(
         "flows.cli.questions:questions",
-        "Make a question set for your documents, with the evidence of each answer.",
-        "trellis questions docs/ -o questions.jsonl  125 about the whole; needs a model\n"
-        "trellis questions --kind single_fact,multi_hop,unanswerable -n 200 -o parts.jsonl\n"
-        "trellis questions docs/ --kind cloze -n 100 -o cloze.jsonl  needs no model",
+        "Make a question set for your documents, with evidence.",
+        "trellis questions docs/ -o questions.jsonl  125 about the whole: needs a model\n"
+        "trellis questions docs/ --kind cloze -n 100 -o cloze.jsonl  needs none",
     ),
     "evaluate": Command(
         "flows.cli.evaluate:evaluate",
-        "Compare modes, settings, workspaces or other systems on a question set.",
-        "trellis evaluate --questions dev.jsonl --system mode=naive --system mode=mix,effort=high\n"
-        "trellis evaluate --questions dev.jsonl --system mix --system answers=other.jsonl\n"
-        "trellis evaluate --questions dev.jsonl --system mix --gate gate.toml  exit code 6: it fell\n"
-        "trellis evaluate --list\n"
+        "Compare modes, settings or other systems on a question set.",
+        "trellis evaluate --questions dev.jsonl --system mode=naive --system mode=mix\n"
+        "trellis evaluate --questions dev.jsonl --system mix --gate gate.toml\n"
         "trellis evaluate --show 3 --against 1 --page page.html",
     ),
     "train": Command(
         "flows.cli.train:train",
-        "Train a router, a rewriter, a filter or an answer, and compare it with other ways.",
-        "trellis train router --rows preferences.jsonl --use  without a GPU, as a small file\n"
-        "trellis train router --tasks 450 --base Qwen/Qwen2.5-0.5B-Instruct\n"
-        "trellis train rewriter --questions gold.jsonl --base MODEL\n"
+        "Train a router, a rewriter, a filter or an answer.",
+        "trellis train router --rows preferences.jsonl --use  without a GPU\n"
         "trellis train filter --rows judged.jsonl --base MODEL --by cross-encoder\n"
         "trellis train answer --questions gold.jsonl --by mipro --measure f1 --use",
     ),
@@ -177,21 +165,18 @@ COMMANDS = {
     ),
     "serve": Command(
         "flows.cli.serve:serve",
-        "Serve the page, the API and Prefect's schedule of index runs, until it is ended.",
+        "Serve the page, the API and scheduled index runs.",
         'trellis serve docs/ --cron "0 3 * * *" --timezone Europe/Berlin\n'
-        "trellis serve --no-prefect         the service alone, on http://127.0.0.1:8100\n"
-        "trellis serve --new-key ann:edit   a key, for a service that others can reach\n"
-        "trellis serve --listen 0.0.0.0:8100",
+        "trellis serve --no-prefect        the service alone\n"
+        "trellis serve --new-key ann:edit  a key, for a service that others can reach",
     ),
     "mcp": Command(
         "flows.cli.serve:mcp",
-        "Serve answers, entities, reports and sources as tools for an MCP client, over stdio.",
-        "trellis mcp --workspace kb  the command in the client's configuration: docs/mcp.md",
+        "Serve the workspace as tools for an MCP client, over stdio.",
+        "trellis mcp --workspace kb  the command in the client's configuration",
     ),
     "demo": Command(
-        "flows.cli.demo:demo",
-        "Index the sample corpus and ask it a question of each family.",
-        "trellis demo\ntrellis demo --workspace kb",
+        "flows.cli.demo:demo", "Index the sample corpus and ask it a question of each family."
     ),
 }
 
@@ -265,6 +250,7 @@ def usage_error(error: CycloptsError, tokens: Sequence[str], app: App) -> UsageE
     elif isinstance(error, UnusedCliTokensError):
         token = rest[0] if near else (error.unused_tokens or rest)[0]
         message = f"`{command}` does not take {token!r}."
+        near = near or "Words that belong together stand in quotes. "
     else:
         message, near = str(error), ""
     return UsageError(message, f"{near}All that it takes: {command} --help")

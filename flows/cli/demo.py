@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -109,13 +110,15 @@ def _answer(
     return answer
 
 
-def model_at_hand(settings: Settings) -> tuple[RoleSettings, str] | None:
+def model_at_hand(
+    settings: Settings, servers: Mapping[str, str] = LOCAL_SERVERS
+) -> tuple[RoleSettings, str] | None:
     """The model that is set for answers, or the first of a server on this machine, and its name."""
     if (choice := settings.model_choices()["answer"]) is not None:
         key = SecretStr(choice.api_key) if choice.api_key else None
         model = RoleSettings(model=choice.name, base_url=choice.base_url, api_key=key)
         return model, choice.name
-    for server, address in LOCAL_SERVERS.items():
+    for server, address in servers.items():
         try:
             listed = httpx.get(f"{address}/models", timeout=LOOK, trust_env=False)
             names = [str(model["id"]) for model in listed.json()["data"]]

@@ -22,7 +22,7 @@ from flows.evaluate import (
     report_of,
 )
 from flows.evaluate import evaluate as evaluate_flow
-from flows.operations.evaluation_page import evaluation_in_words, figure, judge_in_words
+from flows.operations.evaluation_page import figure, markdown_page
 from flows.orchestration.local_server import keep_server
 from flows.runtime import Runtime, with_budget
 from storage.errors import EvaluationGate, UsageError
@@ -31,15 +31,12 @@ from storage.evaluation_records import (
     EvaluationForecast,
     EvaluationReport,
     EvaluationResult,
-    MeanScore,
 )
-from storage.records import by_key
 from storage.run_records import Budget
 from tasks.evaluate.gate import in_words as gate_in_words
 from tasks.evaluate.tables import Cells, published_table
 
 FAILED_ANSWERS = 1
-SHOWN_ERRORS = 5
 
 
 @Parameter(name="*")
@@ -137,7 +134,8 @@ def evaluate(
         rows = published_table(table, result)
         screen.result(rows, lambda: _show_table(rows, screen))
     else:
-        screen.result(report, lambda: _show(report, before, screen))
+        page_of_it = markdown_page(report, result, before)
+        screen.result(report, lambda: _show(report, page_of_it, screen))
     ending.hold(report, runtime)
     if accept:
         screen.note(f"Evaluation {report.number} is accepted: gates compare with it.")
@@ -221,30 +219,11 @@ def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
     screen.facts(rows, indent=2)
 
 
-def _show(report: EvaluationReport, before: Sequence[MeanScore], screen: Screen) -> None:
-    """Show the scores, what the judge says, what failed, and what the gate says."""
-    screen.line(evaluation_in_words(report), style="bold green")
-    earlier = {(row.measure, row.system): row.value for row in before}
-    for measure, rows in by_key((row.measure, row) for row in report.scores).items():
-        screen.line(measure, style="bold")
-        scores = [(row.system, _score(row, earlier.get((measure, row.system)))) for row in rows]
-        screen.facts(scores, indent=2)
-    others = ((row.by, row) for row in report.wins if row.by != report.measure)
-    for by, wins in by_key(others).items():
-        screen.line(f"wins by {by}, of the judge's verdicts", style="bold")
-        pairs = [(f"{row.first} against {row.second}", f"{row.won} : {row.lost}") for row in wins]
-        screen.facts(pairs, indent=2)
-    if report.judge:
-        screen.line(judge_in_words(report))
-    errors = [f"{row.system}, {row.question}: {row.error}" for row in report.errors]
-    screen.rows(errors[:SHOWN_ERRORS], indent=0, style="yellow")
+def _show(report: EvaluationReport, page: str, screen: Screen) -> None:
+    """Show the page of an evaluation, and what the gate says."""
+    screen.markdown(page)
     for check in report.gate:
         screen.line(gate_in_words(check), style="" if check.holds else "bold red")
-
-
-def _score(row: MeanScore, before: float | None) -> str:
-    score = f"{figure(row.value):>6}  ({figure(row.low)} to {figure(row.high)})"
-    return score if before is None else f"{score}  before {figure(before)}"
 
 
 def _show_table(rows: Mapping[str, Cells], screen: Screen) -> None:

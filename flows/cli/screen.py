@@ -20,6 +20,7 @@ from cyclopts import Parameter
 from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.live import Live
+from rich.markdown import Markdown
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -68,6 +69,13 @@ class Screen:
         sys.stdout.write(_harmless(text))
         if sys.stdout.isatty() and not text.endswith("\n"):
             sys.stdout.write("\n")
+
+    def markdown(self, text: str) -> None:
+        """Write a page in Markdown: drawn on a terminal, as it is elsewhere."""
+        if sys.stdout.isatty():
+            Console(file=sys.stdout).print(Markdown(_harmless(text)))
+        else:
+            self.exactly(text)
 
     def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
         """Write a line for people; `style` is one of rich's, for terminals."""

@@ -158,13 +158,11 @@ def archive(
     report = write_archive(root, file)
     screen.result(report, "Archived", without=("left_out",))
     if not screen.as_json:
+        folders = {name: getattr(settings, name) for name in FOLDERS}
         behind = [str(root / name) for name in report.left_out]
-        for name in FOLDERS:
-            if (path := getattr(settings, name)) is not None:
-                behind.append(f"{path} ({name})")
-        screen.rows(
-            [f"stays behind, copy it yourself: {place}" for place in behind], style="yellow"
-        )
+        behind += [f"{path} ({name})" for name, path in folders.items() if path is not None]
+        rows = [f"stays behind, copy it yourself: {place}" for place in behind]
+        screen.rows(rows, style="yellow")
 
 
 def restore(

@@ -16,7 +16,6 @@ import pytest
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import open_session
-from flows.settings import load_settings
 from storage.chroma import open_folder
 from storage.errors import SettingsError, StorageError
 from storage.exact_store import ExactIndex
@@ -24,6 +23,7 @@ from storage.records import Scalar
 from storage.vector_stores import StoreBySize, open_vector_store
 from storage.vectors import Window
 from storage.workspace import Workspace
+from tests.settings import load_settings
 from tests.storage.memory_store import STORES, MemoryStore
 from tests.storage.samples import MODEL, SIZE, publish, put, same_ranking, served_by, vector, window
 
