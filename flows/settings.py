@@ -7,6 +7,7 @@ They are read here and nowhere else. A key that stands in its provider's own var
 import difflib
 import os
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -19,7 +20,6 @@ from pydantic_settings import (
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from flows.own_prompts import read_programs
@@ -131,7 +131,7 @@ class Settings(
             init_settings,
             env_settings,
             InitSettingsSource(settings_cls, _roles_of_environment()),
-            _settings_file_source(settings_cls),
+            InitSettingsSource(settings_cls, _values_of_file()),
             WorkspaceTailoring(settings_cls),
         )
 
@@ -143,6 +143,8 @@ class Settings(
 
     @model_validator(mode="after")
     def _examples_fit(self) -> Self:
+        if not self.tailoring.examples:
+            return self
         tokens = sum(example.tokens() for example in self.tailoring.examples)
         most = self.policy().limits.examples
         if tokens > most:
@@ -190,14 +192,13 @@ class Settings(
 
     def _known_window(self, effort: Effort) -> int | None:
         """The smallest known window; only high effort fills more than the usual one unasked."""
-        windows = [] if effort == "high" else [USUAL_WINDOW]
-        known = False
-        for choice in self.model_choices().values():
-            if choice is not None and choice.base_url is None:
-                window = self.gguf_context if choice.is_gguf else window_of(choice.name)
-                windows += [window] if window else []
-                known = known or bool(window)
-        return min(windows) if known else None
+        choices = [choice for choice in self.model_choices().values() if choice]
+        hosted = [choice for choice in choices if choice.base_url is None]
+        known = [window for choice in hosted if (window := self._window(choice))]
+        return min(known if effort == "high" else [*known, USUAL_WINDOW], default=None)
+
+    def _window(self, choice: ModelChoice) -> int | None:
+        return self.gguf_context if choice.is_gguf else window_of(choice.name)
 
     def embedding_key(self) -> str | None:
         """The embedding server's own key; the models' key only where both are one server."""
@@ -289,14 +290,15 @@ def settings_file() -> Path:
     return Path(os.environ.get(CONFIG) or DEFAULT_CONFIG)
 
 
-def _settings_file_source(settings_cls: type[BaseSettings]) -> TomlConfigSettingsSource:
+def _values_of_file() -> dict[str, Any]:
     """The file of settings. Raises SettingsError where it is named and not there, or no TOML."""
     path = settings_file()
-    # Path's own raises for a name that is too long.
-    if os.environ.get(CONFIG) and not os.path.exists(path):  # noqa: PTH110
-        raise SettingsError(CONFIG, str(path), "the path of a file that exists")
+    if not os.path.exists(path):  # noqa: PTH110 -- Path's own raises for a name that is too long
+        if os.environ.get(CONFIG):
+            raise SettingsError(CONFIG, str(path), "the path of a file that exists")
+        return {}
     try:
-        return TomlConfigSettingsSource(settings_cls, path)
+        return tomllib.loads(text_of_file(path))
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, tables too deep
         raise SettingsFileError(path, error) from error
 
@@ -348,8 +350,9 @@ def explained(
     shown = value if isinstance(value, int | float) else str(value)[:80]
     expected = first["msg"].removeprefix("Input should be ").partition(", unable")[0]
     choices = re.findall(r"'([^']+)'", expected) if first["type"] == "literal_error" else ()
+    is_secret = any("key" in part for part in path)
     near_choice = did_you_mean(str(value), choices)
-    return SettingsError(name, HIDDEN if "key" in name else shown, expected, near_choice)
+    return SettingsError(name, HIDDEN if is_secret else shown, expected, near_choice)
 
 
 def _place(path: tuple[str, ...], parameters: Mapping[str, object]) -> str:

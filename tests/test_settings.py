@@ -77,6 +77,21 @@ def test_a_wrong_value_is_named_with_what_would_be_right(environ: dict[str, str]
         load_settings({}, environ)
 
 
+def test_an_error_says_where_the_value_stands(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"chunk_tokens \(TRELLIS_CHUNK_TOKENS\) cannot be 'many'"):
+        load_settings({}, {"TRELLIS_CHUNK_TOKENS": "many"})
+    environ = settings_file(tmp_path, '[roles.answer]\ntop_p = 2\n')
+    with pytest.raises(SettingsError, match=r"roles\.answer\.top_p \(.+trellis\.toml\) cannot be 2"):
+        load_settings({}, environ)
+    with pytest.raises(SettingsError, match="Setting tau cannot be 2"):
+        load_settings({"tau": 2}, {})
+
+
+def test_a_role_that_is_none_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"'extrat'.+one of the roles: extract"):
+        load_settings({}, settings_file(tmp_path, "[roles.extrat]\nmodel = 'offline'\n"))
+
+
 def test_keys_are_never_shown(tmp_path: Path) -> None:
     environ = {"TRELLIS_LM": "openai/m", "TRELLIS_LM_API_KEY": "made-up-secret"}
     found = load_settings({}, environ)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
 from flows.cli.options import Count
 from flows.cli.screen import COMMON, Common, Screen
 from flows.orchestration import deployments
-from flows.orchestration.local_server import HEARTBEAT, own_server
+from flows.orchestration.local_server import HEARTBEAT, server_in_use
 from flows.service.access import ROLES, new_key
 from flows.service.app import create_app
 from flows.service.log import log_to_stderr
@@ -178,7 +177,7 @@ def _serve_with_prefect(
         os.environ.setdefault(name, value)
     deployed = asyncio.run(deployments.deployments(plan))
     with (
-        _prefect_server(port) as (server, own),
+        server_in_use(port) as (server, own),
         _service(settings, plan.sources, server, listen) as service,
     ):
         ui = server.removesuffix("/api")
@@ -198,26 +197,6 @@ def _serve_with_prefect(
             screen.result(served, title, without=("ui", "own", "service"))
 
         asyncio.run(deployments.serve(deployed, ready))
-
-
-@contextmanager
-def _prefect_server(port: int | None) -> Iterator[tuple[str, bool]]:
-    """The address of Prefect's API, and whether its server is our own."""
-    settings = get_current_settings()
-    if settings.api.url:
-        if port is not None:
-            raise UsageError(
-                f"--port {port} is for a server of our own, and PREFECT_API_URL names "
-                f"{settings.api.url}.",
-                "Leave --port out, or unset PREFECT_API_URL.",
-            )
-        yield settings.api.url, False
-        return
-    with (
-        own_server(port, Path(settings.home)) as address,
-        temporary_settings({PREFECT_API_URL: address}),
-    ):
-        yield address, True
 
 
 def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
