@@ -44,7 +44,7 @@ class AskedRow(BaseModel):
 async def answer_rows(
     text: str, options: AskOptions, answering: Answering, session: Session
 ) -> AsyncIterator[dict[str, object]]:
-    """Answer the rows of a text, AT_ONCE at a time: the fields of each result, or `error`, beside `id`.
+    """Answer the rows of a text: the fields of each result, or `error`, beside `id`.
 
     Blank lines are passed over.
     """

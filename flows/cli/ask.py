@@ -57,7 +57,7 @@ class AskedFor:
     """What `ask` and `retrieve` take beside the question."""
 
     questions: Input | None = None
-    """Rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each, in order."""
+    """Rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each."""
     mode: Mode = AUTO
     level: CountFrom0 | None = None
     """Of the reports that mode global reads; 0: broadest."""
@@ -214,7 +214,7 @@ def show_answer(
     with_structure: bool = False,
     most_sources: int | None = None,
 ) -> None:
-    """Show the answer, its sources, the structure where that was asked for, and how it was found."""
+    """Show an answer, its sources, the structure where it was asked for, and how it was found."""
     if screen.as_json:
         screen.json(answer)
         return

@@ -1,4 +1,4 @@
-"""`trellis forget`, `dead-letter` and `diff`: what changes without the sources, and what has changed."""
+"""`trellis forget`, `dead-letter` and `diff`: changes without the sources, and what changed."""
 
 import asyncio
 from collections.abc import Sequence

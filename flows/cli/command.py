@@ -1,7 +1,7 @@
 """The command `trellis`: the table of its commands, and how what was typed becomes a call.
 
-A command is a function in this folder. Its parameters are what can be typed: Cyclopts reads them, and
-imports the file of the command that runs, no other.
+A command is a function in this folder. Its parameters are what can be typed: Cyclopts reads them,
+and imports the file of the command that runs, no other.
 """
 
 import sys

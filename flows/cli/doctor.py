@@ -1,4 +1,4 @@
-"""`trellis doctor` and `trellis prompt`: what works and what to change, and what a model is told."""
+"""`trellis doctor` and `prompt`: what works and what to change, and what a model is told."""
 
 import asyncio
 import os

@@ -47,8 +47,8 @@ class Comparison:
     questions: Annotated[str | None, Parameter(metavar="FILE")] = None
     """Rows {id, question, answers, gold_documents, …}, or a set's name."""
     system: Annotated[tuple[str, ...], Parameter(metavar="SPEC")] = ()
-    """Once for each: mode, effort, structure, k, workspace, generation, any setting, or answers=FILE;
-    and a name (default: mode auto)."""
+    """Once for each: mode, effort, structure, k, workspace, generation, any setting, or
+    answers=FILE; and a name (default: mode auto)."""
     measures: Names | None = None
     """Names, apart by commas (default: those that fit the questions)."""
     judge: Annotated[tuple[str, ...] | None, Parameter(metavar="A,B", consume_multiple=(0, 1))] = (

@@ -1,8 +1,9 @@
 """Runs one command and brings its end to the shell.
 
 Exit codes: 0 done, 1 some rows of a batch or a model failed, 2 usage, 3 budget reached, 4 locked,
-5 failure gate, 6 evaluation gate, 130 interrupted. An error is told on standard error as what happened
-and what to do; with `--json` also as `{"error": {"type", "message", "remedy"}}` on standard output.
+5 failure gate, 6 evaluation gate, 130 interrupted. An error is told on standard error as what
+happened and what to do; with `--json` also as `{"error": {"type", "message", "remedy"}}` on
+standard output.
 """
 
 import os

@@ -55,7 +55,7 @@ class Screen:
     def result(
         self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()
     ) -> None:
-        """Write a result for programs; for people call `show`, or write its fields under a title."""
+        """Write a result for programs; for people call `show`, or write its fields under it."""
         if self.as_json:
             self.json(result)
         elif callable(show):
@@ -226,7 +226,7 @@ class _Lines:
 
 
 def rounded(value: object, name: str = "") -> object:
-    """Round seconds to 3 decimals, dollars to 6, other figures to 4; a document's own metadata stays."""
+    """Round seconds to 3 decimals, dollars to 6, others to 4; a document's metadata stays."""
     if isinstance(value, float):
         return round(value, {"seconds": 3, "cost_usd": 6}.get(name, 4))
     if isinstance(value, Mapping):

@@ -136,7 +136,7 @@ def _listen(text: str | None, settings: Settings) -> Listen:
 def _serve_alone(
     plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen
 ) -> None:
-    """Serve without deployments: index runs are processes, or Prefect's where its server is named."""
+    """Serve without deployments: index runs are processes, or go to a Prefect server."""
     with _service(settings, plan.sources, os.environ.get("PREFECT_API_URL"), listen) as address:
         served = {
             "service": address,
@@ -153,7 +153,7 @@ def _serve_alone(
 def _service(
     settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen
 ) -> Iterator[str]:
-    """Serve while the block runs, on the address that it gets. Keys are read anew as they change."""
+    """Serve while the block runs, on the address that it gets; keys may change meanwhile."""
 
     def keys() -> tuple[str, ...]:
         return load_settings({"workspace": settings.workspace}).service.keys

@@ -1,4 +1,4 @@
-"""The examination of an installation: each model, the embedding, the workspace and Prefect, once."""
+"""The examination of an installation: models, embedding, workspace and Prefect, each once."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""A generation as files that other programs read: JSON Lines of every kind of record, or GraphML."""
+"""A generation as files that other programs read: JSON Lines of each kind, or GraphML."""
 
 import json
 from collections.abc import Callable, Mapping
