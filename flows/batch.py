@@ -3,8 +3,9 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
@@ -95,13 +96,12 @@ def read_turns(text: str, place: str) -> tuple[str, ...]:
         'Write a list of turns, oldest first: texts, or {"role": "user" or "assistant", "content": '
         "its text}; or one of them a line."
     )
-    lines = [text] if text.lstrip().startswith("[") else text.split("\n")
-    rows: list[object] = []
-    for number, line in enumerate(lines, 1):
+    is_list = text.lstrip().startswith("[")
+    rows: list[Any] = []
+    for number, line in enumerate([text] if is_list else text.split("\n"), 1):
         try:
             rows += [json.loads(line)] if line.strip() else []
         except (ValueError, RecursionError) as error:
-            where = f"The history in {place}" if len(lines) == 1 else f"{place}, line {number}"
+            where = f"The history in {place}" if is_list else f"{place}, line {number}"
             raise UsageError(f"{where} is no JSON: {error}.", form) from error
-    whole: Sequence[object] = rows[0] if len(lines) == 1 and isinstance(rows[0], list) else rows
-    return turns(whole)  # type: ignore[arg-type]  # checks each turn
+    return turns(rows[0] if is_list else rows)

@@ -254,7 +254,9 @@ def load_settings(parameters: Mapping[str, object] | None = None) -> Settings:
         if name.startswith(PREFIX) and os.environ[name] and name not in {*known, CONFIG}:
             near = difflib.get_close_matches(name, [*known, CONFIG], n=3)
             raise UnknownSetting(name, near or sorted(known))
-    given = {name: value for name, value in (parameters or {}).items() if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in (parameters or {}).items() if value is not None
+    }
     if isinstance(tailoring := given.get("tailoring"), Tailoring):
         given["tailoring"] = tailoring.model_dump(exclude_unset=True)
     try:

@@ -219,7 +219,7 @@ def show_answer(
         screen.json(answer)
         return
     trace = answer.trace
-    screen.line(answer.answer, style="bold")
+    screen.title(answer.answer)
     if answer.citations:
         screen.line()
         sources = [source_line(citation) for citation in answer.citations]
@@ -228,12 +228,12 @@ def show_answer(
             screen.line(BOUND_BY_PROGRAM, style="yellow")
     if used_reports := [report for report in trace.reports if report.points]:
         screen.line()
-        screen.line("from the reports", style="bold")
+        screen.title("from the reports")
         titles = [f"{row.community} {row.title} (level {row.level})" for row in used_reports]
         screen.rows(titles, most_sources, indent=0)
     for structure in trace.structures if with_structure else ():
         screen.line()
-        screen.line(structure.description, style="bold")
+        screen.title(structure.description)
         screen.rows(structure.text.splitlines())
     _show_doubts(answer, screen)
     screen.line()
@@ -281,7 +281,7 @@ def _show_passages(result: Retrieval, screen: Screen) -> None:
     if not result.passages:
         screen.line("No passage has anything in common with the question.", style="yellow")
     for rank, passage in enumerate(result.passages, 1):
-        screen.line(f"{rank}. {passage.title} ({passage.document})", style="bold")
+        screen.title(f"{rank}. {passage.title} ({passage.document})")
         if passage.also:
             screen.line(f"also in {', '.join(passage.also)}", indent=3)
         screen.line(" ".join(passage.text.split()), indent=3)

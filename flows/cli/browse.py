@@ -67,7 +67,7 @@ def reports(
 def _show_levels(shown: Sequence[ListedReport], most: int | None, screen: Screen) -> None:
     for level, group in groupby(shown, key=lambda report: report.level):
         rows = [f"{row.community}  {row.rating:4.1f}  {row.title}  {_size(row)}" for row in group]
-        screen.line(f"Level {level}: {len(rows)} reports", style="bold")
+        screen.title(f"Level {level}: {len(rows)} reports")
         screen.rows(rows, most, more=f": trellis reports --level {level}")
     screen.line("One in full, with those above and below it: trellis reports ID", style="dim")
 
@@ -80,13 +80,13 @@ def _size(report: ListedReport) -> str:
 def _show_report(view: ReportView, screen: Screen) -> None:
     if above := view.parent:
         screen.line(f"↑ {above.community}  {above.title}  {_size(above)}", style="cyan")
-    screen.line(view.title, style="bold")
+    screen.title(view.title)
     rated = f"level {view.level}, rated {view.rating:.1f}: {view.rating_reason}"
     screen.line(f"{view.community}, {rated}", style="dim")
     screen.line(view.summary)
     for number, finding in enumerate(view.findings, 1):
         screen.line()
-        screen.line(f"{number}. {finding.summary}", style="bold")
+        screen.title(f"{number}. {finding.summary}")
         if finding.explanation.split() != finding.quote.split():
             screen.line(finding.explanation, indent=3)
         for place in (finding, *finding.others):

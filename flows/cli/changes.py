@@ -55,10 +55,10 @@ def _show_left(report: changes.ForgetReport, screen: Screen) -> None:
     if report.held:
         held = ", ".join(map(str, report.held))
         line = f"read by somebody, gone with the next run after: {held}"
-        screen.line(line, indent=2, style="yellow")
+        screen.warn(line)
     if report.same_text:
         line = f"the same text stays in: {', '.join(report.same_text)}"
-        screen.line(line, indent=2, style="yellow")
+        screen.warn(line)
     files = [f"stays as it is: {file}" for file in report.files]
     screen.rows(files, SHOWN_ALIKE, style="yellow")
     if report.documents:
@@ -144,13 +144,13 @@ def diff(
 
 def _show_diff(difference: Diff, most: int | None, screen: Screen) -> None:
     title = f"From generation {difference.before} to generation {difference.after}"
-    screen.line(title, style="bold")
+    screen.title(title)
     if difference.same:
         screen.line("Nothing that is compared differs.", indent=2)
     for kind in KINDS:
         part = difference.of(kind)
         if part.added or part.removed or part.changed:
-            screen.line(f"{kind}: {_counts(part)}", style="bold")
+            screen.title(f"{kind}: {_counts(part)}")
             for sign, things in (("+", part.added), ("-", part.removed), ("~", part.changed)):
                 screen.rows([_thing(sign, thing) for thing in things], most, more=" (--all)")
 

@@ -32,7 +32,7 @@ def doctor(*, common: Common = COMMON) -> int:
 
 
 def _show(report: Examination, screen: Screen) -> None:
-    screen.line("Models", style="bold")
+    screen.title("Models")
     if report.offline:
         offline = "every step runs offline: no model, no key, no network (TRELLIS_LM names a model)"
         _show_check(True, [offline], screen)
@@ -49,11 +49,11 @@ def _show(report: Examination, screen: Screen) -> None:
     }
     for title, check in checks.items():
         if check is not None:
-            screen.line(title, style="bold")
+            screen.title(title)
             advice = f"→ {check.advice}" if check.advice else ""
             _show_check(check.ok, [check.seen, check.problem, advice], screen)
     end = "Everything works." if report.ok else "Something does not work: see above."
-    screen.line(end, style="bold")
+    screen.title(end)
 
 
 def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
@@ -73,7 +73,7 @@ def _show_profile(report: Examination, screen: Screen) -> None:
     origin = "as TRELLIS_PROFILE says" if report.profile_set else origin
     spared = ", ".join(sorted(SPARED[report.profile]["medium"]))
     saved = f"no model is asked to {spared}: {GAINLESS}" if spared else ""
-    screen.line("Profile", style="bold")
+    screen.title("Profile")
     _show_check(True, [f"{report.profile} ({origin})", saved], screen)
 
 

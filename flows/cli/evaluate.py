@@ -229,7 +229,7 @@ def _show(report: EvaluationReport, page: str, screen: Screen) -> None:
 def _show_table(rows: Mapping[str, Cells], screen: Screen) -> None:
     """Show a paper's table: a line for each cell that has a value."""
     for name, cells in rows.items():
-        screen.line(name, style="bold")
+        screen.title(name)
         values = [(column, figure(value)) for column, value in cells.items() if value is not None]
         screen.facts(values, indent=2)
 

@@ -149,7 +149,7 @@ def _listed(text: str | None) -> list[str]:
 
 def _show_entities(entities: Sequence[EntityView], screen: Screen) -> None:
     for entity in entities:
-        screen.line(f"{entity.name} ({entity.kind})", style="bold")
+        screen.title(f"{entity.name} ({entity.kind})")
         if entity.description:
             screen.line(entity.description, indent=2)
         count = f"{entity.occurrences} occurrences in {entity.documents} documents"

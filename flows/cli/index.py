@@ -78,8 +78,8 @@ def index(
     screen.result(report, lambda: show_report(report, screen))
     if report.kept_prompts and not screen.as_json:
         plan = asyncio.run(forecast(sources, IndexOptions(remake=True), common.runtime()))
-        screen.line(in_words(report.kept_prompts), indent=2, style="yellow")
-        screen.line(f"--remake makes it anew: {cost_in_words(plan)}", indent=2, style="yellow")
+        screen.warn(in_words(report.kept_prompts))
+        screen.warn(f"--remake makes it anew: {cost_in_words(plan)}")
 
 
 def show_report(report: IndexReport, screen: Screen) -> None:
@@ -89,7 +89,7 @@ def show_report(report: IndexReport, screen: Screen) -> None:
         title = f"Published generation {number} in {report.seconds:.1f} s"
         screen.line(title, style="bold green")
     else:
-        screen.line(f"Nothing has changed: generation {number} stays", style="bold")
+        screen.title(f"Nothing has changed: generation {number} stays")
     screen.facts(facts_of(report, NO_FIGURES), indent=2)
     warnings = []
     if not report.chunks:
@@ -106,14 +106,14 @@ def show_report(report: IndexReport, screen: Screen) -> None:
 def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
     if kept_out := sum(file.reason.startswith(FORGOTTEN) for file in skipped):
         remedy = "trellis forget --undo DOCUMENT lets one in"
-        screen.line(f"{kept_out} kept out ({FORGOTTEN}): {remedy}", indent=2, style="yellow")
+        screen.warn(f"{kept_out} kept out ({FORGOTTEN}): {remedy}")
     rows = [f"skipped {file.path}: {file.reason}" for file in skipped]
     screen.rows(rows, SHOWN_SKIPPED, style="yellow", more=" skipped (--json lists all)")
 
 
 def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     """Show what a run would do and cost."""
-    screen.line("Forecast: nothing was called or written", style="bold")
+    screen.title("Forecast: nothing was called or written")
     counts = {
         "documents": plan.documents,
         "chunks": plan.chunks,
@@ -133,7 +133,7 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     for unit, most in budget:
         if most is not None and wanted[unit] > most:
             line = f"{wanted[unit]:,} {unit} are more than the budget of {most:,}"
-            screen.line(line, indent=2, style="yellow")
+            screen.warn(line)
 
 
 def cost_in_words(plan: Forecast | StepForecast | StepUsage) -> str:

@@ -88,4 +88,4 @@ def _show(report: QuestionsReport, wanted: int, screen: Screen) -> None:
     screen.facts(facts_of(facts), indent=2)
     if report.questions < wanted:
         line = f"The documents gave no more: {wanted} were asked for"
-        screen.line(line, indent=2, style="yellow")
+        screen.warn(line)

@@ -86,6 +86,14 @@ class Screen:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()  # somebody may wait for it
 
+    def title(self, text: str) -> None:
+        """Write what the lines below belong to."""
+        self.line(text, style="bold")
+
+    def warn(self, text: str) -> None:
+        """Write what somebody should look at, below a title."""
+        self.line(text, indent=2, style="yellow")
+
     def facts(self, rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
         """Write names and values, aligned; a row without a name goes on with the one above."""
         width = max((len(name) for name, _ in rows), default=0)

@@ -73,7 +73,7 @@ def run(*, common: Common = COMMON) -> None:
 
 def _show(rows: list[WatchedQuestion], screen: Screen) -> None:
     for row in rows:
-        screen.line(f"{row.id}  {row.question}", style="bold")
+        screen.title(f"{row.id}  {row.question}")
         answer = "not asked yet"
         if row.answer is not None:
             answer = f"generation {row.answer.generation}: {row.answer.answer}"

@@ -38,7 +38,7 @@ def status(*, common: Common = COMMON) -> None:
 
 
 def _show_status(state: Status, screen: Screen) -> None:
-    screen.line(f"Workspace {state.workspace}", style="bold")
+    screen.title(f"Workspace {state.workspace}")
     for problem in state.problems:
         screen.line(problem.message, style="red", indent=2)
         screen.line(problem.remedy, indent=4)
@@ -46,7 +46,7 @@ def _show_status(state: Status, screen: Screen) -> None:
         begin = "Begin with: trellis index SOURCE (or try: trellis demo)"
         screen.line(f"Nothing is indexed yet. {begin}", indent=2)
     screen.facts(facts_of(state, Status.model_fields.keys() - FIRST), indent=2)
-    screen.line("Settings", style="bold")
+    screen.title("Settings")
     rows = [
         (name, str(value))
         for name, value in state.settings.items()
@@ -59,13 +59,13 @@ def _show_status(state: Status, screen: Screen) -> None:
         rows += [(f"model of {role}", name) for role, name in state.models.items()]
     screen.facts(rows, indent=2)
     if state.usage:
-        screen.line(f"Models used for generation {state.generation}", style="bold")
+        screen.title(f"Models used for generation {state.generation}")
         used = [
             (row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage
         ]
         screen.facts(used, indent=2)
     if state.runs:
-        screen.line("Last runs", style="bold")
+        screen.title("Last runs")
     for run in state.runs:
         summary = json.loads(run.summary)
         end = summary.get("error", f"generation {summary.get('generation')}")
