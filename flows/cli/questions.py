@@ -1,9 +1,6 @@
 """`trellis questions`: a question set for one's own documents."""
 
 import asyncio
-import time
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,25 +8,12 @@ from cyclopts import Parameter
 
 from flows.cli.options import Count, CountFrom0, Names, names_of
 from flows.cli.screen import COMMON, Common, Screen
-from flows.runtime import Runtime, usage_of
+from flows.operations.question_set import (
+    QuestionSetOptions,
+    QuestionsReport,
+    make_question_set,
+)
 from flows.usage import facts_of
-from storage.records import Chunk, Record
-from storage.run_records import Usage
-from tasks.chunk import chunk
-from tasks.load.sources import compose, load
-from tasks.question_sets.load import write_questions
-from tasks.question_sets.synthesize import make_questions
-
-
-class QuestionsReport(Record):
-    """How many questions of each kind, what was dropped and made up for, and what it took."""
-
-    path: str
-    questions: int
-    kinds: dict[str, int]
-    duplicates: int
-    rejected: int
-    usage: Usage
 
 
 def questions(
@@ -51,33 +35,13 @@ def questions(
         number: How many in all (default 125).
         seed: Another number, other passages.
     """
-    screen, started = common.screen, time.monotonic()
+    screen = common.screen
+    options = QuestionSetOptions(names_of(kind), number, seed)
     with screen.progress() as progress:
         runtime = common.runtime(progress, reading=True)
-        chunks = asyncio.run(_chunks(sources, runtime))
-        making = make_questions(chunks, names_of(kind), number, runtime.models, seed)
-        made = asyncio.run(making)
-    write_questions(made.questions, output)
-    report = QuestionsReport(
-        path=str(output),
-        questions=len(made.questions),
-        kinds=Counter(question.kind for question in made.questions),
-        duplicates=made.duplicates,
-        rejected=made.rejected,
-        usage=usage_of(runtime.models.meter, time.monotonic() - started),
-    )
+        report = asyncio.run(make_question_set(sources, options, output, runtime))
     screen.result(report, lambda: _show(report, number, screen))
     return int(report.questions < number)
-
-
-async def _chunks(sources: Sequence[str], runtime: Runtime) -> list[Chunk]:
-    """The chunks of the sources, as an index run cuts them; without sources the stored ones."""
-    if not sources:
-        with runtime.workspace.read() as generation:
-            return generation.documents.chunks()
-    loaded = await load(sources)
-    settings = runtime.settings
-    return await chunk(compose(loaded.parts), settings.chunk_tokens, settings.chunk_overlap)
 
 
 def _show(report: QuestionsReport, wanted: int, screen: Screen) -> None:

@@ -3,7 +3,6 @@
 """
 
 import json
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -13,21 +12,17 @@ from flows.cli.options import AsOf, Count
 from flows.cli.screen import COMMON, Common, Screen
 from flows.operations.export import MANIFEST, ExportFormat, export_generation
 from flows.operations.index_run import note
-from flows.runtime import open_caches
+from flows.operations.upkeep import clean_workspace, restore_archive
 from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words
-from prompts.tailoring import from_toml
-from storage.archive import read_archive, write_archive
-from storage.errors import NoGeneration, StorageError
-from storage.layout import size_of
+from storage.archive import write_archive
+from storage.errors import NoGeneration
 from storage.workspace import GenerationInfo
 
 FIRST = {"generation", "created", "counts", "workspace_bytes", "sources", "documents"}
 NOT_SHOWN = {"roles", "workspace"}  # of the settings: shown as models, and above
 NOT_SET: tuple[object, ...] = (None, "", {})
 FOLDERS = ("cache_dir", "programs", "prompts", "pages")  # of the settings, beside the workspace
-
-logger = logging.getLogger(__name__)
 
 
 def status(*, common: Common = COMMON) -> None:
@@ -124,25 +119,11 @@ def clean(
             evaluations.
         vectors: Build the current vector index anew from the database.
     """
-    runtime = common.runtime()
-    workspace = runtime.workspace
-    cache = open_caches(runtime.settings, workspace)
-    places = {workspace.root, runtime.settings.cache_dir or workspace.root}
-    before = sum(map(size_of, places))
-    removed = workspace.clean(keep)
-    if vectors:
-        workspace.rebuild_vectors()
-    if caches:
-        cache.forget_caches()
-        workspace.database.running_answers.remove_where(lambda _: True)
-    for store in (workspace.database, cache)[: len(places)]:
-        store.compact()
-    freed = max(before - sum(map(size_of, places)), 0)
-    kept = [info.number for info in workspace.generations()]
-    gone = f"generations {', '.join(map(str, removed))}" if removed else "no generation"
-    title = f"Removed {gone}; freed {size_in_words(freed)}"
-    result = {"removed": removed, "freed_bytes": freed, "kept": kept}
-    common.screen.result(result, title, without=("removed", "freed_bytes"))
+    report = clean_workspace(common.runtime(), keep=keep, caches=caches, vectors=vectors)
+    numbers = ", ".join(map(str, report.removed))
+    gone = f"generations {numbers}" if numbers else "no generation"
+    title = f"Removed {gone}; freed {size_in_words(report.freed_bytes)}"
+    common.screen.result(report, title, without=("removed", "freed_bytes"))
 
 
 def archive(
@@ -174,17 +155,8 @@ def restore(
         file: What `trellis archive` wrote.
     """
     runtime = common.runtime()
-    workspace = runtime.workspace
-    report = read_archive(file, workspace.root, from_toml)
-    kept = report.generations
-    note("restore", runtime, generation=report.generation, generations=len(kept))
-    for number in kept:
-        try:
-            workspace.rebuild_vectors(number)
-        except StorageError as error:
-            slower = "will be searched in the database, slower"
-            logger.warning("Vectors of generation %d %s: %s", number, slower, error)
-    common.screen.result(report, f"Restored {workspace.root}: see `trellis status`")
+    report = restore_archive(file, runtime)
+    common.screen.result(report, f"Restored {runtime.workspace.root}: see `trellis status`")
 
 
 def export(
