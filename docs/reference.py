@@ -1,54 +1,54 @@
 """Writes docs/settings.md and docs/commands.md from the code: `python docs/reference.py`; `make docs` does it too."""
 
-import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
-from pydantic import SecretStr
+from cyclopts import App
+from cyclopts.argument import Argument
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from flows.cli.command import build_parser
-from flows.settings import DEFAULT_CONFIG, PREFIX, FolderPath, RoleSettings, ServiceSettings, Settings
+from flows.cli.command import COMMANDS, trellis_app
+from flows.setting_areas import (
+    AnswerSettings,
+    CallLimits,
+    IndexSettings,
+    ModelSettings,
+    PlaceSettings,
+    PromptLimits,
+    RerankSettings,
+    RoleSettings,
+    ServiceSettings,
+    VectorSettings,
+)
+from flows.settings import DEFAULT_CONFIG, PREFIX, TAILORING_VARIABLES, Settings
 from prompts.engine.models import ROLES
 from prompts.tailoring import Tailoring
 
 HERE = Path(__file__).resolve().parent
-# A setting that is named in no group stands in the last one.
-GROUPS = {
-    "Models": (
-        "lm", "lm_base_url", "lm_api_key", "gguf_context", "gguf_slots", "gguf_threads", "effort", "profile",
-        "prompts", "instructions",
-    ),
-    "Calls to models": (
-        "concurrency", "rpm", "tpm", "prefect_limit", "max_attempts", "timeout", "max_tokens", "answer_cache",
-    ),
-    "Token limits of prompts": (
-        "answer_tokens", "notes_tokens", "part_tokens", "filter_tokens", "structure_tokens", "structures_tokens",
-        "map_tokens", "points_tokens", "rate_tokens", "report_tokens", "summary_tokens", "examples_tokens",
-        "context_window",
-    ),
-    "Indexing": (
-        "chunk_tokens", "chunk_overlap", "gleanings", "claims", "communities", "community_size", "community_drift",
-        "report_drift", "failure_limit",
-    ),
-    "Embeddings and vectors": (
-        "embedding", "embedding_base_url", "embedding_api_key", "embedding_query_prompt", "embedding_passage_prompt",
-        "embedding_dimension", "model_backend", "vector_store", "chroma_url", "chroma_tenant",
-        "chroma_database", "chroma_api_key",
-    ),
-    "Reranking": ("reranker", "reranker_base_url", "reranker_api_key", "reranker_passages"),
-    "Answers": ("strict", "answer_alone", "grounding", "memory", "tau", "theta", "pages"),
-    "Workspace and machines": (
-        "workspace", "cache_dir", "keep_generations", "runner", "runner_address", "runner_workers",
-    ),
-}  # fmt: skip
-TABLES = {"roles", "tailoring", "instructions"}
-NOTES = {
-    "Token limits of prompts": "Where no default stands it follows the effort: [who decides](decisions.md#limits) has "
-    "the numbers.",
+AREAS: Mapping[str, type[BaseModel]] = {
+    "Models": ModelSettings,
+    "Calls to models": CallLimits,
+    "Token limits of prompts": PromptLimits,
+    "Indexing": IndexSettings,
+    "Embeddings and vectors": VectorSettings,
+    "Reranking": RerankSettings,
+    "Answers": AnswerSettings,
+    "Workspace and machines": PlaceSettings,
 }
+# Of all dictionaries this one is written with semicolons in a variable.
+FOLDERS_BY_NAME = ServiceSettings.model_fields["workspaces"].annotation
+# These have sections of their own.
+TABLES = {"roles", "tailoring"}
+NOTES = {
+    "Token limits of prompts": "Where no default stands it follows the effort: "
+    "[who decides](decisions.md#limits) has the numbers.",
+}
+HEAD_OF_A_TABLE = "| variable | values | default | meaning |\n| --- | --- | --- | --- |"
 SETTINGS_HEAD = f"""\
 # Settings
 
@@ -57,7 +57,7 @@ A parameter wins over the environment, the environment over `{DEFAULT_CONFIG}` i
 unknown name is an error that names those that come near; a variable that is empty counts as not set. `trellis status`
 shows what is in force, keys hidden.
 
-<!-- Made by docs/reference.py from flows/settings.py: change it there, then `make docs`. -->
+<!-- Made by docs/reference.py from flows/setting_areas.py: change it there, then `make docs`. -->
 """
 COMMANDS_HEAD = """\
 # Commands
@@ -79,7 +79,7 @@ one every ten seconds.
 | 6 | `evaluate --gate`: a measure fell by more than its margin |
 | 130 | interrupted |
 
-<!-- Made by docs/reference.py from flows/cli/command.py: change it there, then `make docs`. -->
+<!-- Made by docs/reference.py from flows/cli: change it there, then `make docs`. -->
 """
 
 
@@ -90,64 +90,86 @@ def pages() -> dict[str, str]:
 
 def _settings() -> Iterator[str]:
     yield SETTINGS_HEAD
-    named = {name for names in GROUPS.values() for name in names}
-    rest = tuple(name for name in Settings.model_fields if name not in {*named, "roles", "tailoring", "service"})
-    for title, names in {**GROUPS, **({"More": rest} if rest else {})}.items():
+    for title, area in AREAS.items():
         yield f"## {title}\n"
         if title in NOTES:
             yield NOTES[title] + "\n"
-        yield "| variable | values | default | meaning |\n| --- | --- | --- | --- |"
-        for name in names:
-            yield _setting_row(name, Settings.model_fields[name])
+        yield HEAD_OF_A_TABLE
+        for name, field in area.model_fields.items():
+            if name not in TABLES:
+                yield _setting_row(name, field)
         yield ""
     yield from _tables()
 
 
 def _setting_row(name: str, field: FieldInfo) -> str:
-    variable = f"`[{name}]` in the file" if name in TABLES else f"`{PREFIX}{name.upper()}`"
-    return f"| {variable} | {_values(field)} | {_default(field)} | {field.description} |"
+    variable = f"`{PREFIX}{name.upper()}`" if name != "instructions" else f"`[{name}]` in the file"
+    return f"| {variable} | {_values(field)} | {_default(field)} | {_meaning(field)} |"
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
 
 
 def _tables() -> Iterator[str]:
     fields = Settings.model_fields
-    own = [f"`{PREFIX}LM_<ROLE>{'' if name == 'model' else '_' + name.upper()}`" for name in RoleSettings.model_fields]
-    tailoring = [f"`{PREFIX}TAILORING_{name}`" for name in ("PERSONA", "LANGUAGE", "ENTITY_TYPES")]
-    yield f"## Roles\n\n{fields['roles'].description} Variables: {', '.join(own)}; in the file:\n"
+    own = ["" if name == "model" else f"_{name.upper()}" for name in RoleSettings.model_fields]
+    names = ", ".join(f"`{PREFIX}LM_<ROLE>{suffix}`" for suffix in own)
+    yield f"## Roles\n\n{_meaning(fields['roles'])} Variables: {names}; in the file:\n"
     yield '```toml\n[roles.answer]\nmodel = "openai/gpt-4o-mini"\n```\n'
-    yield f"The roles: {', '.join(f'`{role}`' for role in ROLES)}; [what each does](models.md#roles).\n"
-    yield f"## Service\n\n{fields['service'].description} In the file under `[service]`, without the prefix.\n"
-    yield "| variable | values | default | meaning |\n| --- | --- | --- | --- |"
+    roles = ", ".join(f"`{role}`" for role in ROLES)
+    yield f"The roles: {roles}; [what each does](models.md#roles).\n"
+    place = "In the file under `[service]`, without the prefix."
+    yield f"## Service\n\n{_meaning(fields['service'])} {place}\n"
+    yield HEAD_OF_A_TABLE
     for name, field in ServiceSettings.model_fields.items():
         yield _setting_row(f"service_{name}", field)
     yield ""
-    yield f"## Fit to a domain\n\n{fields['tailoring'].description}\nIn the file under `[tailoring]`:"
+    yield f"## Fit to a domain\n\n{_meaning(fields['tailoring'])}\nIn the file under `[tailoring]`:"
     yield ", ".join(f"`{name}`" for name in Tailoring.model_fields) + ". As variables:"
-    yield ", ".join(tailoring) + " (kinds apart by semicolons).\n"
+    variables = [f"`{PREFIX}TAILORING_{name.upper()}`" for name in TAILORING_VARIABLES]
+    yield ", ".join(variables) + " (kinds apart by semicolons).\n"
 
 
 def _values(field: FieldInfo) -> str:
-    if get_origin(field.annotation) is tuple or FolderPath in get_args(field.annotation)[1:]:
+    kind, bounds = _kind(field.annotation, field.metadata)
+    if get_origin(kind) is tuple or kind == FOLDERS_BY_NAME:
         return "several, apart by semicolons"
-    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
-    if get_origin(field.annotation) is Literal:
-        return ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(kind))
     names = {
-        bool: "`true`, `false`", int: "a whole number", float: "a number", SecretStr: "a key",
-        Path: "a folder", FolderPath: "a folder"
-    }  # fmt: skip
-    bounds = ""
-    for bound in field.metadata:
-        if isinstance(bound, Ge):
-            bounds += f" from {bound.ge}"
-        elif isinstance(bound, Gt):
-            bounds += f" above {bound.gt}"
-        elif isinstance(bound, Le):
-            bounds += f" to {bound.le}"
-    return names.get(kinds[0], "a text") + bounds
+        bool: "`true`, `false`",
+        int: "a whole number",
+        float: "a number",
+        SecretStr: "a key",
+        Path: "a folder",
+    }
+    return names.get(kind, "a text") + "".join(_bound(kind, bound) for bound in bounds)
+
+
+def _kind(annotation: Any, metadata: list[Any]) -> tuple[Any, list[Any]]:
+    """The type of a setting without what makes it optional, and its bounds."""
+    if get_origin(annotation) is Annotated:
+        inner, *more = get_args(annotation)
+        return _kind(inner, [*metadata, *more])
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    if NoneType in get_args(annotation):
+        return _kind(parts[0], metadata)
+    bounds = [bound for part in metadata for bound in getattr(part, "metadata", [part])]
+    return annotation, bounds
+
+
+def _bound(kind: Any, bound: object) -> str:
+    if isinstance(bound, Ge):
+        return f" from {bound.ge}"
+    if isinstance(bound, Gt):
+        return f" from {bound.gt + 1}" if kind is int else f" above {bound.gt}"  # type: ignore[operator]
+    return f" to {bound.le}" if isinstance(bound, Le) else ""
 
 
 def _default(field: FieldInfo) -> str:
-    value = field.get_default(call_default_factory=True, validated_data={})
+    others = {"chunk_tokens": IndexSettings.model_fields["chunk_tokens"].default}
+    value = field.get_default(call_default_factory=True, validated_data=others)
     if value is None or value in ({}, (), ""):
         return "–"
     if isinstance(value, bool):
@@ -157,43 +179,51 @@ def _default(field: FieldInfo) -> str:
 
 def _commands() -> Iterator[str]:
     yield COMMANDS_HEAD
-    for name, (text, command) in subcommands().items():
-        yield f"## {name}\n\n{text[0].upper() + text[1:]}.\n"
-        actions = [one for one in command._actions if one.dest not in {"help", "workspace", "json"}]  # noqa: SLF001
-        if actions:
-            yield "| argument | meaning |\n| --- | --- |"
-        for action in actions:
-            yield f"| {_spelling(action)} | {_help(action)} |"
-        if actions:
-            yield ""
-        examples = (command.epilog or "").partition("\n")[2]
-        lines = [line.removeprefix("  ") for line in examples.splitlines()]
+    app = trellis_app()
+    for name in COMMANDS:
+        yield from _command((name,), app[name])
+
+
+def _command(words: tuple[str, ...], app: App) -> Iterator[str]:
+    """The section of a command, then those of its own commands."""
+    yield f"{'#' * (len(words) + 1)} {' '.join(words)}\n\n{app.help.partition(chr(10))[0]}\n"
+    arguments = [
+        argument
+        for argument in app.assemble_argument_collection(parse_docstring=True)
+        if argument.show and argument.name not in {"--workspace", "--json"}
+    ]
+    if arguments:
+        yield "| argument | meaning |\n| --- | --- |"
+    for argument in arguments:
+        meaning = " ".join((argument.parameter.help or "").split()).replace("|", "\\|")
+        yield f"| `{_spelling(argument)}` | {meaning} |"
+    if arguments:
+        yield ""
+    if app.help_epilogue and len(words) == 1:
+        lines = [line.removeprefix("  ") for line in app.help_epilogue.splitlines()[1:]]
         yield "```sh\n" + "\n".join(_commented(line) for line in lines) + "\n```\n"
+    for name in app:
+        if not name.startswith("-"):
+            yield from _command((*words, name), app[name])
 
 
-def subcommands() -> dict[str, tuple[str, argparse.ArgumentParser]]:
-    """Each command's line in the list of commands, and its parser."""
-    parser, commands = build_parser()
-    of = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
-    texts = {choice.dest: choice.help or "" for choice in of._choices_actions}  # noqa: SLF001
-    return {name: (texts[name], command) for name, command in commands.items()}
-
-
-def _spelling(action: argparse.Action) -> str:
-    value = str(action.metavar or "\\|".join(map(str, action.choices or ())))
-    if action.option_strings:
-        return f"`{action.option_strings[-1]}{' ' + value if action.nargs != 0 and value else ''}`"
-    return f"`{value}{'...' if action.nargs in {'+', '*'} else ''}`"
-
-
-def _help(action: argparse.Action) -> str:
-    return ((action.help or "") % vars(action)).replace("|", "\\|")
+def _spelling(argument: Argument) -> str:
+    """An argument as it is typed, with a word for its value."""
+    kind, _ = _kind(argument.hint, [])
+    several = get_origin(kind) is tuple
+    inner = get_args(kind)[0] if several else kind
+    choices = "\\|".join(map(str, get_args(inner)))
+    words = {Path: "PATH", int: "N", float: "X"}
+    if not argument.name.startswith("-"):
+        word = argument.parameter.metavar or argument.name
+        return f"{word}{'...' if several else ''}"
+    value = argument.parameter.metavar or choices or words.get(inner, "TEXT")
+    return argument.name if inner is bool else f"{argument.name} {value}"
 
 
 def _commented(line: str) -> str:
     """An example whose remark, set apart by spaces, is a comment of the shell."""
-    command, gap, remark = line.partition("   ")
-    return f"{command}   # {remark.strip()}" if gap and remark.strip() else line
+    return re.sub(r"  +", "   # ", line, count=1)
 
 
 if __name__ == "__main__":

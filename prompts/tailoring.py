@@ -150,6 +150,14 @@ class Tailoring(_TailoringValue):
     entity_types: tuple[EntityType, ...] = Field(default=(), max_length=40)
     examples: tuple[Example, ...] = ()
 
+    @field_validator("entity_types", mode="before")
+    @classmethod
+    def _apart(cls, kinds: object) -> object:
+        """Read kinds with semicolons between, as a variable holds them."""
+        if not isinstance(kinds, str):
+            return kinds
+        return [kind.strip() for kind in kinds.split(";") if kind.strip()]
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         names = [entity_type.name for entity_type in self.entity_types]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from flows.runtime import open_runtime
-from flows.settings import load_settings
 from prompts.engine.effort import Effort
 from prompts.engine.models import ModelChoice
 from storage.errors import SettingsError
+from tests.settings import load_settings
 
 
 def settings_file(folder: Path, text: str) -> dict[str, str]:
@@ -75,6 +75,21 @@ def test_a_role_s_sampling_goes_before_the_common_one(tmp_path: Path) -> None:
 def test_a_wrong_value_is_named_with_what_would_be_right(environ: dict[str, str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         load_settings({}, environ)
+
+
+def test_an_error_says_where_the_value_stands(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"chunk_tokens \(TRELLIS_CHUNK_TOKENS\) cannot be 'many'"):
+        load_settings({}, {"TRELLIS_CHUNK_TOKENS": "many"})
+    environ = settings_file(tmp_path, '[roles.answer]\ntop_p = 2\n')
+    with pytest.raises(SettingsError, match=r"roles\.answer\.top_p \(.+trellis\.toml\) cannot be 2"):
+        load_settings({}, environ)
+    with pytest.raises(SettingsError, match="Setting tau cannot be 2"):
+        load_settings({"tau": 2}, {})
+
+
+def test_a_role_that_is_none_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"'extrat'.+one of the roles: extract"):
+        load_settings({}, settings_file(tmp_path, "[roles.extrat]\nmodel = 'offline'\n"))
 
 
 def test_keys_are_never_shown(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.runtime import open_runtime
-from flows.settings import TAILORING_FILE, load_settings
+from flows.settings import TAILORING_FILE
 from prompts.answer import AnswerStep
 from prompts.engine.errors import ModelRefused
 from prompts.engine.models import Models
@@ -32,6 +32,7 @@ from tests.engine.fakes import AsWritten
 from tests.models.running import Place
 from tests.records import chunk_of
 from tests.server.client import Server
+from tests.settings import load_settings
 from tests.test_golden_prompts import GOLDEN, rendered
 from tests.workspaces import write_rows
 

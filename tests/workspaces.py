@@ -12,9 +12,9 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import Session, open_session
-from flows.settings import load_settings
 from storage.answer_records import Answer
 from tests.server.client import Server
+from tests.settings import load_settings
 
 
 def opened(workspace: Path, **settings: object) -> Runtime:

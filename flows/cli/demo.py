@@ -1,8 +1,8 @@
-"""`trellis demo`: the sample corpus, indexed and asked without a model, and beside it with one that is at hand."""
+"""`trellis demo`: the sample corpus, indexed and asked without a model, then with one at hand."""
 
 import asyncio
 import json
-from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -11,12 +11,12 @@ from pydantic import SecretStr
 import flows
 from flows.cli.ask import show_answer
 from flows.cli.index import show_report
-from flows.cli.screen import Screen
+from flows.cli.screen import COMMON, Common, Screen
 from flows.index import IndexOptions
 from flows.operations.index_run import index_run
 from flows.query import answer_question
 from flows.question import AskOptions
-from flows.runtime import open_runtime
+from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import RoleSettings, Settings, load_settings
 from prompts.engine.models import OFFLINE
@@ -24,7 +24,7 @@ from storage.answer_records import Answer
 from storage.errors import UsageError
 
 WORKSPACE = ".trellis-demo"
-QUESTIONS = ("questions.jsonl", "questions_global.jsonl")
+QUESTION_FILES = ("questions.jsonl", "questions_global.jsonl")
 SHOWN_SOURCES = 4  # as many as an answer of excerpts has
 # Of each kind a question, by its id in the examples or in words.
 FAMILIES = (
@@ -36,103 +36,99 @@ FAMILIES = (
     ("the whole collection", "g02", AskOptions()),
     ("how two things are connected", "q09", AskOptions()),
     ("the graph alone", "What did Ilse Marrand design?", AskOptions(mode="traverse")),
-    ("a follow-up", "Where was she born?", AskOptions(history=("Which bridges did Ilse Marrand design?",))),
+    (
+        "a follow-up",
+        "Where was she born?",
+        AskOptions(history=("Which bridges did Ilse Marrand design?",)),
+    ),
     ("in Chinese", "q12", AskOptions()),
     ("what no document speaks of", "q11", AskOptions()),
 )
-# The questions that a model at hand answers, too: on a laptop each takes it up to a minute.
+# The questions that a model at hand answers too: on a laptop each takes up to a minute.
 ASKED_OF_A_MODEL = ("q01", "q03", "q12")
 # Where Ollama and llama.cpp's server listen unless they are told otherwise.
 LOCAL_SERVERS = {"Ollama": "http://127.0.0.1:11434/v1", "llama.cpp": "http://127.0.0.1:8080/v1"}
 LOOK = 0.5  # seconds for a server on this machine to say which models it has
-NEXT = (
-    "", "Try next",
-    '  trellis ask "Which bridges did Ilse Marrand design?"{}',
-    '  trellis graph "Ilse Marrand"{}',
-    "  trellis show people/ilse-marrand.md{}",
-    "  trellis reports --level 0{}",
-    "  trellis index YOUR-FOLDER    (then ask without --workspace)",
-)  # fmt: skip
+NEXT = """
+Try next
+  trellis ask "Which bridges did Ilse Marrand design?" --workspace {0}
+  trellis graph "Ilse Marrand" --workspace {0}
+  trellis show people/ilse-marrand.md --workspace {0}
+  trellis reports --level 0 --workspace {0}
+  trellis index YOUR-FOLDER    (then ask without --workspace)"""
 
 
-def demo(options: Namespace, screen: Screen) -> None:
-    """Index the sample corpus into a workspace of its own, ask a question of each family, and say what to try next.
+def demo(*, common: Common = COMMON) -> None:
+    """Index the sample corpus, ask a question of each family, and say what to try next.
 
-    Nothing of this asks a model. Where one is set, or a server on this machine has one, it answers some of the
-    questions once more.
+    Nothing of this asks a model. Where one is set, or a server on this machine has one, it answers
+    some of the questions once more.
     """
-    options.workspace = options.workspace or WORKSPACE
-    settings = load_settings({"workspace": options.workspace})
-    plain = settings.model_copy(update={"lm": OFFLINE, "roles": {}})
+    screen = common.screen
+    workspace = common.workspace or WORKSPACE
+    settings = load_settings({"workspace": workspace})
+    offline = settings.model_copy(update={"lm": OFFLINE, "roles": {}})
     samples = sample_folder()
-    screen.note(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
+    screen.note(f"Indexing the sample corpus into {workspace}: no model, no network.")
     with screen.progress() as progress:
-        runtime = open_runtime(plain, progress)
+        runtime = open_runtime(offline, progress)
         report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
     if not screen.as_json:
         show_report(report, screen)
-    lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]
-    questions = {row["id"]: str(row["question"]) for row in map(json.loads, lines)}
-    answers = []
-    for family, question, wanted in FAMILIES:
-        with open_session(runtime) as session:
-            answers.append(asyncio.run(answer_question(questions.get(question, question), wanted, session)))
-        _show(answers[-1], family, wanted, screen)
-    by_model = _asked_of_a_model(settings, questions, screen)
-    result = {
-        "index": report.model_dump(),
-        "answers": [answer.model_dump() for answer in answers],
-        "by_model": [answer.model_dump() for answer in by_model],
-    }
-    screen.result(
-        result, lambda: screen.rows([line.format(f" --workspace {options.workspace}") for line in NEXT], None)
-    )
+    questions = sample_questions(samples)
+    answers = [
+        _answer(questions.get(name, name), options, runtime, family, screen)
+        for family, name, options in FAMILIES
+    ]
+    by_model = []
+    if (found := model_at_hand(settings)) is not None:
+        model, where = found
+        number = len(ASKED_OF_A_MODEL)
+        screen.note(f"{where} answers {number} of these questions from the same passages.")
+        only_answers = {"lm": OFFLINE, "roles": {"answer": model}, "effort": "low"}
+        asking = open_runtime(settings.model_copy(update=only_answers), reading=True)
+        by_model = [
+            _answer(questions[name], AskOptions(), asking, f"answered by {where}", screen)
+            for name in ASKED_OF_A_MODEL
+        ]
+    result = {"index": report, "answers": answers, "by_model": by_model}
+    screen.result(result, lambda: screen.exactly(f"{NEXT.format(workspace)}\n"))
 
 
-def _asked_of_a_model(settings: Settings, questions: dict[str, str], screen: Screen) -> list[Answer]:
-    """The answers of the model at hand; none where there is no model."""
-    found = model_at_hand(settings)
-    if found is None:
-        return []
-    model, where = found
-    asked = settings.model_copy(update={"lm": OFFLINE, "roles": {"answer": model}, "effort": "low"})
-    screen.note(f"{where} answers {len(ASKED_OF_A_MODEL)} of these questions from the same passages.")
-    answers = []
-    for name in ASKED_OF_A_MODEL:
-        with open_session(open_runtime(asked, reading=True)) as session:
-            answers.append(asyncio.run(answer_question(questions[name], AskOptions(), session)))
-        _show(answers[-1], f"answered by {where}", AskOptions(), screen)
-    return answers
+def _answer(
+    question: str, options: AskOptions, runtime: Runtime, title: str, screen: Screen
+) -> Answer:
+    """Ask a question and show the answer under a title."""
+    with open_session(runtime) as session:
+        answer = asyncio.run(answer_question(question, options, session))
+    if not screen.as_json:
+        screen.line()
+        screen.line(f"? {answer.question}", style="bold cyan")
+        after = f" · after: {' '.join(options.history)}" if options.history else ""
+        screen.line(f"{title}{after}", style="dim")
+        show_answer(answer, screen, most_sources=SHOWN_SOURCES)
+    return answer
 
 
-def model_at_hand(settings: Settings) -> tuple[RoleSettings, str] | None:
-    """The model that is set for answers, or the first one of a server on this machine, with its name for people."""
+def model_at_hand(
+    settings: Settings, servers: Mapping[str, str] = LOCAL_SERVERS
+) -> tuple[RoleSettings, str] | None:
+    """The model that is set for answers, or the first of a server on this machine, and its name."""
     if (choice := settings.model_choices()["answer"]) is not None:
-        own = RoleSettings(
-            model=choice.name, base_url=choice.base_url, api_key=SecretStr(choice.api_key) if choice.api_key else None
-        )
-        return own, choice.name
-    for server, address in LOCAL_SERVERS.items():
+        key = SecretStr(choice.api_key) if choice.api_key else None
+        model = RoleSettings(model=choice.name, base_url=choice.base_url, api_key=key)
+        return model, choice.name
+    for server, address in servers.items():
         try:
             listed = httpx.get(f"{address}/models", timeout=LOOK, trust_env=False)
             names = [str(model["id"]) for model in listed.json()["data"]]
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             continue  # nothing listens there, or another program
         if name := next((name for name in names if "embed" not in name.lower()), ""):
-            return RoleSettings(
-                model=f"openai/{name}", base_url=address, api_key=SecretStr("none")
-            ), f"{name} ({server})"
+            key = SecretStr("none")
+            model = RoleSettings(model=f"openai/{name}", base_url=address, api_key=key)
+            return model, f"{name} ({server})"
     return None
-
-
-def _show(answer: Answer, family: str, wanted: AskOptions, screen: Screen) -> None:
-    if screen.as_json:
-        return
-    screen.line()
-    screen.line(f"? {answer.question}", style="bold cyan")
-    after = f" · after: {' '.join(wanted.history)}" if wanted.history else ""
-    screen.line(f"{family}{after}", style="dim")
-    show_answer(answer, screen, most_sources=SHOWN_SOURCES)
 
 
 def sample_folder() -> Path:
@@ -141,4 +137,13 @@ def sample_folder() -> Path:
     for folder in (package.parent / "examples", package / "_examples"):
         if (folder / "corpus").is_dir():
             return folder
-    raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")
+    raise UsageError(
+        "The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout."
+    )
+
+
+def sample_questions(samples: Path) -> dict[str, str]:
+    """The questions on the sample corpus, by id."""
+    texts = [(samples / name).read_text(encoding="utf-8") for name in QUESTION_FILES]
+    rows = [json.loads(line) for text in texts for line in text.splitlines()]
+    return {row["id"]: str(row["question"]) for row in rows}

@@ -2,18 +2,19 @@
 
 import asyncio
 import os
-from argparse import Namespace
 from collections.abc import Sequence
 
-from flows.cli.screen import Screen, runtime_of
+from flows.cli.options import BudgetTokens, BudgetUsd, Count, CountFrom0, Record, Sources
+from flows.cli.screen import COMMON, Common, Screen
 from flows.index import IndexOptions
+from flows.index import index as index_flow
 from flows.indexing.pace import time_in_words
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
 from flows.operations.index_run import index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
+from flows.orchestration.local_server import keep_server
 from flows.runtime import with_budget
-from flows.settings import load_settings
 from flows.usage import cost_of, facts_of
 from prompts.tailoring import Tailoring
 from storage.records import Skipped
@@ -22,118 +23,172 @@ from tasks.sync import FORGOTTEN
 
 SHOWN_SKIPPED = 10
 BASES = {"history": "as its model wrote before", "rule": "by rule"}
+# Of a report, what is not a figure in the list of figures.
+NO_FIGURES = frozenset(
+    "generation published seconds skipped dead_letters kept_prompts changed_answers".split()
+)
 
 
-def index(options: Namespace, screen: Screen) -> None:
-    """Index the sources; with --record, or where a Prefect server is configured, as a flow run.
+def index(
+    sources: Sources,
+    /,
+    *,
+    full: bool = False,
+    allow_removals: bool = False,
+    remake: bool = False,
+    dry_run: bool = False,
+    budget_tokens: BudgetTokens = None,
+    budget_usd: BudgetUsd = None,
+    record: Record = False,
+    common: Common = COMMON,
+) -> None:
+    """Index the sources; as a flow run with --record, or where a Prefect server is configured.
 
-    With --dry-run only say what that would do and cost.
+    Args:
+        full: Extract everything again instead of what changed.
+        allow_removals: Also where more than 30% of the documents would go.
+        remake: Also anew what the prompts of a new version would word otherwise.
+        dry_run: Only forecast calls, tokens, cost and time.
     """
-    wanted = IndexOptions(options.full, options.allow_removals, options.remake)
-    budget = Budget(tokens=options.budget_tokens, usd=options.budget_usd)
-    if options.dry_run:
+    screen = common.screen
+    options = IndexOptions(full, allow_removals, remake)
+    budget = Budget(tokens=budget_tokens, usd=budget_usd)
+    if dry_run:
         screen.note("Reading the sources; nothing is called or written.")
         with screen.progress() as progress:
-            runtime = with_budget(runtime_of(options, progress, reading=True), budget)
-            plan = asyncio.run(forecast(options.sources, wanted, runtime))
+            runtime = with_budget(common.runtime(progress, reading=True), budget)
+            plan = asyncio.run(forecast(sources, options, runtime))
         screen.result(plan, lambda: show_plan(plan, budget, screen))
         return
-    if options.record or os.environ.get("PREFECT_API_URL"):
-        from flows.index import index as index_flow
-        from flows.orchestration.local_server import keep_server
-
+    if record or os.environ.get("PREFECT_API_URL"):
         keep_server()
         run = index_flow(
-            options.sources, workspace=options.workspace, full=options.full, allow_removals=options.allow_removals,
-            remake=options.remake, budget=budget,
-        )  # fmt: skip
-        report = asyncio.run(run)
+            list(sources),
+            workspace=common.workspace,
+            full=full,
+            allow_removals=allow_removals,
+            remake=remake,
+            budget=budget,
+        )
+        report: IndexReport = asyncio.run(run)
     else:
         with screen.progress() as progress:
-            runtime = with_budget(runtime_of(options, progress, tell=screen.note), budget)
-            report = asyncio.run(index_run(options.sources, wanted, runtime))
+            runtime = with_budget(common.runtime(progress, tell=screen.note), budget)
+            report = asyncio.run(index_run(sources, options, runtime))
     screen.result(report, lambda: show_report(report, screen))
-    if report.kept_prompts and not screen.as_json:  # what --remake would do, and what that takes
-        plan = asyncio.run(forecast(options.sources, IndexOptions(remake=True), runtime_of(options)))
-        screen.line(in_words(report.kept_prompts), indent=2, style="yellow")
-        screen.line(f"--remake makes it anew: {cost_in_words(plan)}", indent=2, style="yellow")
+    if report.kept_prompts and not screen.as_json:
+        plan = asyncio.run(forecast(sources, IndexOptions(remake=True), common.runtime()))
+        screen.warn(in_words(report.kept_prompts))
+        screen.warn(f"--remake makes it anew: {cost_in_words(plan)}")
 
 
 def show_report(report: IndexReport, screen: Screen) -> None:
-    """The report for people."""
+    """Show what a run found and made."""
+    number = report.generation
     if report.published:
-        screen.line(f"Published generation {report.generation} in {report.seconds:.1f} s", style="bold green")
+        title = f"Published generation {number} in {report.seconds:.1f} s"
+        screen.line(title, style="bold green")
     else:
-        screen.line(f"Nothing has changed: generation {report.generation} stays", style="bold")
-    omitted = {"generation", "published", "seconds", "skipped", "dead_letters", "kept_prompts", "changed_answers"}
-    screen.facts(facts_of(report, omitted), indent=2)
+        screen.title(f"Nothing has changed: generation {number} stays")
+    screen.facts(facts_of(report, NO_FIGURES), indent=2)
+    warnings = []
     if not report.chunks:
-        screen.line("The sources hold nothing that can be read.", indent=2, style="yellow")
-    _show_skipped(report.skipped, screen)
+        warnings.append("The sources hold nothing that can be read.")
     if report.dead_letters:
-        screen.line(f"{report.dead_letters} items failed: see trellis dead-letter", indent=2, style="yellow")
+        warnings.append(f"{report.dead_letters} items failed: see trellis dead-letter")
     if report.changed_answers:
-        number = len(report.changed_answers)
-        screen.line(f"{number} watched questions changed: see trellis watch", indent=2, style="yellow")
+        changed = len(report.changed_answers)
+        warnings.append(f"{changed} watched questions changed: see trellis watch")
+    _show_skipped(report.skipped, screen)
+    screen.rows(warnings, style="yellow")
 
 
 def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
     if kept_out := sum(file.reason.startswith(FORGOTTEN) for file in skipped):
         remedy = "trellis forget --undo DOCUMENT lets one in"
-        screen.line(f"{kept_out} kept out ({FORGOTTEN}): {remedy}", indent=2, style="yellow")
+        screen.warn(f"{kept_out} kept out ({FORGOTTEN}): {remedy}")
     rows = [f"skipped {file.path}: {file.reason}" for file in skipped]
     screen.rows(rows, SHOWN_SKIPPED, style="yellow", more=" skipped (--json lists all)")
 
 
 def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
-    """The forecast for people."""
-    screen.line("Forecast: nothing was called or written", style="bold")
+    """Show what a run would do and cost."""
+    screen.title("Forecast: nothing was called or written")
+    counts = {
+        "documents": plan.documents,
+        "chunks": plan.chunks,
+        "to extract": plan.chunks_to_extract,
+    }
     facts = [
-        *facts_of({"documents": plan.documents, "chunks": plan.chunks, "to extract": plan.chunks_to_extract}),
+        *facts_of(counts),
         ("models", cost_in_words(plan)),
         ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
-        *((step.step, f"{step.model}: {cost_in_words(step)}; output {BASES[step.basis]}") for step in plan.steps),
     ]
+    for step in plan.steps:
+        what = f"{step.model}: {cost_in_words(step)}; output {BASES[step.basis]}"
+        facts.append((step.step, what))
     screen.facts(facts, indent=2)
     _show_skipped(plan.skipped, screen)
-    wanted = {"tokens": plan.input_tokens + plan.output_tokens, "usd": plan.cost_usd}
+    wanted = {"tokens": plan.input_tokens + plan.output_tokens, "usd": plan.cost_usd or 0}
     for unit, most in budget:
-        if most is not None and (wanted[unit] or 0) > most:
-            screen.line(f"{wanted[unit]:,} {unit} are more than the budget of {most:,}", indent=2, style="yellow")
+        if most is not None and wanted[unit] > most:
+            line = f"{wanted[unit]:,} {unit} are more than the budget of {most:,}"
+            screen.warn(line)
 
 
 def cost_in_words(plan: Forecast | StepForecast | StepUsage) -> str:
-    """Calls, tokens and cost in words."""
+    """Say in words how many calls and tokens, and what they cost."""
+    cached = f"{plan.cached_calls:,} answers from the cache" if plan.cached_calls else ""
     if not plan.calls:
-        return "no calls" + (f", {plan.cached_calls:,} answers from the cache" if plan.cached_calls else "")
-    cached = f" and {plan.cached_calls:,} from the cache" if plan.cached_calls else ""
-    cost = cost_of(StepUsage(cost_usd=plan.cost_usd))
-    return f"about {plan.calls:,} calls{cached}, {plan.input_tokens:,} tokens in, {plan.output_tokens:,} out, {cost}"
+        return f"no calls, {cached}" if cached else "no calls"
+    calls = f"about {plan.calls:,} calls{' and ' if cached else ''}{cached}"
+    tokens = f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out"
+    return f"{calls}, {tokens}, {cost_of(StepUsage(cost_usd=plan.cost_usd))}"
 
 
-# --- tune ------------------------------------------------------------------------------------------------------------
+def tune(
+    sources: Sources,
+    /,
+    *,
+    tokens: Count | None = None,
+    seed: CountFrom0 = 0,
+    force: bool = False,
+    common: Common = COMMON,
+) -> None:
+    """Read a sample of the sources, keep what was found in the workspace, and show it.
 
-
-def tune(options: Namespace, screen: Screen) -> None:
-    """Read a sample of the sources, keep what was found in the workspace, and show it."""
-    wanted = TuneOptions(tokens=options.tokens, seed=options.seed, force=options.force)
+    Args:
+        tokens: How much is read as a sample (default: as much as an answer reads,
+            TRELLIS_ANSWER_TOKENS).
+        seed: Another number, another sample.
+        force: Also in place of a file that is there.
+    """
+    screen = common.screen
+    options = TuneOptions(tokens=tokens, seed=seed, force=force)
     with screen.progress() as progress:
-        report = asyncio.run(tune_workspace(options.sources, wanted, runtime_of(options, progress)))
-    screen.result(report, lambda: _show_tailoring(report, options, screen))
+        report = asyncio.run(tune_workspace(sources, options, common.runtime(progress)))
+    screen.result(report, lambda: _show_tailoring(report, sources, common))
 
 
-def _show_tailoring(report: TuneReport, options: Namespace, screen: Screen) -> None:
-    tailoring = report.tailoring
-    screen.line(f"From {report.passages} passages of {report.documents} documents", style="bold green")
-    kinds = list(map(str, tailoring.entity_types))
-    facts = {"persona": tailoring.persona, "language": tailoring.language, "kinds": kinds, "usage": report.usage}
-    screen.facts(facts_of(facts | {"examples": len(tailoring.examples)}), indent=2)
-    screen.rows([f"left out {reason}" for reason in report.left_out], None, style="yellow")
-    # Of what another place sets too: the file in the workspace comes last.
-    in_force = load_settings({"workspace": options.workspace}).tailoring
+def _show_tailoring(report: TuneReport, sources: Sequence[str], common: Common) -> None:
+    screen, tailoring = common.screen, report.tailoring
+    title = f"From {report.passages} passages of {report.documents} documents"
+    screen.line(title, style="bold green")
+    facts = {
+        "persona": tailoring.persona,
+        "language": tailoring.language,
+        "kinds": [str(kind) for kind in tailoring.entity_types],
+        "usage": report.usage,
+        "examples": len(tailoring.examples),
+    }
+    screen.facts(facts_of(facts), indent=2)
+    screen.rows([f"left out {reason}" for reason in report.left_out], style="yellow")
+    # The file in the workspace comes last: what another place sets counts instead.
+    in_force = common.settings().tailoring
     for name in Tailoring.model_fields:
         if getattr(in_force, name) != getattr(tailoring, name):
-            screen.line(f"Your settings name another {name}, which counts instead.", style="yellow")
+            screen.line(f"Your settings name another {name}, which counts instead.", "yellow")
     screen.line()
     screen.line(f"Read it, and change what does not fit: {report.path}")
-    screen.line(f"Then: trellis index {' '.join(options.sources)}   (everything is extracted anew where it differs)")
+    anew = "everything is extracted anew where it differs"
+    screen.line(f"Then: trellis index {' '.join(sources)}   ({anew})")

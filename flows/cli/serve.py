@@ -1,104 +1,159 @@
-"""`trellis serve`: the service and the deployments until somebody ends it, or deployments for the workers of a pool.
-`trellis mcp`: the workspace for one MCP client, which starts this command and talks to it."""
+"""`trellis serve`: the service and the deployments, until somebody ends it.
+
+`trellis mcp`: the workspace for one MCP client, which starts this command and talks to it.
+"""
 
 import asyncio
 import os
 import signal
 import threading
-from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from flows.cli.screen import Screen
-from flows.orchestration.local_server import HEARTBEAT, own_server
-from flows.settings import Settings, load_settings, settings_file
+from cyclopts import Parameter
+
+from flows.cli.options import Count
+from flows.cli.screen import COMMON, Common, Screen
+from flows.orchestration import deployments
+from flows.orchestration.local_server import HEARTBEAT, server_in_use
+from flows.service.access import ROLES, new_key
+from flows.service.app import create_app
+from flows.service.log import log_to_stderr
+from flows.service.mcp_server import mcp_server
+from flows.service.server import serving
+from flows.service.workspaces import Workspaces
+from flows.settings import ServiceSettings, Settings, load_settings, settings_file
 from storage.errors import UsageError, did_you_mean
 from tasks.load.discover import resolve
 
 LOOPBACK = "127.0.0.1"
-
-if TYPE_CHECKING:  # Prefect takes a second to load: what was typed is checked first
-    from prefect.deployments.runner import RunnerDeployment
-
-    from flows.orchestration.deployments import Plan
-
-
-def serve(options: Namespace, screen: Screen) -> None:
-    """Serve until told to end; with --pool register the deployments for that pool's workers and be done."""
-    if options.new_key:
-        return _new_key(options.new_key, screen)
-    if options.cron and not options.sources:
-        raise UsageError("--cron schedules index runs, and no SOURCE is named.", "Name what to index.")
-    if options.no_prefect and (options.cron or options.pool or options.port):
-        raise UsageError(
-            "--no-prefect leaves out what --cron, --pool and --port are for.", "Leave out the one or the others."
-        )
-    if options.pool:
-        return _register(options, screen)
-    settings = load_settings({"workspace": options.workspace})
-    listen = _listen(options.listen, settings)
-    sources = tuple(source.key for source in resolve(options.sources))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        if options.no_prefect:
-            _serve_alone(settings, sources, listen, screen)
-        else:
-            _serve_with_prefect(options, settings, sources, listen, screen)
-    except (KeyboardInterrupt, SystemExit):  # told to end: by Ctrl-C, or by SIGTERM while Prefect handles that one
-        screen.note("stopped")
-
-
-def _new_key(wanted: str, screen: Screen) -> None:
-    from flows.service.access import ROLES, new_key
-    from flows.settings import ServiceSettings
-
-    name, _, role = wanted.partition(":")
-    known = next((known for known in ROLES if known == (role or "ask")), None)
-    if known is None or not name:
-        raise UsageError(f"{wanted!r} is no NAME:ROLE.", f"{did_you_mean(role, ROLES)}Roles: {', '.join(ROLES)}.")
-    key, row = new_key(name, known)
-    try:
-        ServiceSettings(keys=(row,))
-    except ValueError as error:
-        raise UsageError(f"{name!r} cannot be the name of a key.", "Use letters, digits and . @ - _") from error
-    title = f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS (semicolons between rows)"
-    screen.result({"key": key, "row": row}, title)
-
+THIS_MACHINE = (LOOPBACK, "::1", "localhost")
+# What the runs that are started here take from the environment. A run is a process in this folder:
+# packages that lie here must not take the names of ours.
+RUN_ENVIRONMENT = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT), "PYTHONSAFEPATH": "1"}
 
 Listen = tuple[str, int | None]
 
 
+def serve(
+    sources: Annotated[tuple[str, ...], Parameter(metavar="SOURCE")] = (),
+    /,
+    *,
+    cron: Annotated[str | None, Parameter(metavar="EXPR")] = None,
+    timezone: Annotated[str, Parameter(metavar="NAME")] = "UTC",
+    listen: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
+    no_prefect: bool = False,
+    new_key: Annotated[str | None, Parameter(metavar="NAME:ROLE")] = None,
+    port: Count | None = None,
+    pool: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    common: Common = COMMON,
+) -> None:
+    """Serve until told to end; with --pool register the deployments and be done.
+
+    Args:
+        sources: What index runs bring the workspace up to.
+        cron: When to index: "0 3 * * *" is every night at three.
+        timezone: Of --cron (default UTC).
+        listen: Where the service listens: [HOST:]PORT (default 127.0.0.1:8100); another host than
+            this machine needs a key.
+        no_prefect: The service alone, without a Prefect server and deployments.
+        new_key: Only make a key of the role ask, edit or admin.
+        port: Of Prefect's server, where PREFECT_API_URL names none.
+        pool: Only register the deployments, for the workers of this pool, and end.
+    """
+    screen = common.screen
+    if new_key:
+        return _show_new_key(new_key, screen)
+    if cron and not sources:
+        raise UsageError(
+            "--cron schedules index runs, and no SOURCE is named.", "Name what to index."
+        )
+    if no_prefect and (cron or pool or port):
+        raise UsageError(
+            "--no-prefect leaves out what --cron, --pool and --port are for.",
+            "Leave out the one or the others.",
+        )
+    plan = deployments.Plan(
+        sources=sources, workspace=common.workspace, cron=cron, timezone=timezone
+    )
+    if pool:
+        return _register(plan, pool, screen)
+    settings = common.settings()
+    address = _listen(listen, settings)
+    workspace = str(settings.workspace.absolute())
+    keys = tuple(source.key for source in resolve(sources))
+    plan = plan.model_copy(update={"sources": keys, "workspace": workspace})
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if no_prefect:
+            _serve_alone(plan, settings, address, screen)
+        else:
+            _serve_with_prefect(plan, settings, address, port, screen)
+    except (KeyboardInterrupt, SystemExit):  # by Ctrl-C, or by SIGTERM while Prefect handles it
+        screen.note("stopped")
+    return None
+
+
+def _show_new_key(wanted: str, screen: Screen) -> None:
+    """Make a key and show it. Raises UsageError for what is no NAME:ROLE."""
+    name, _, role = wanted.partition(":")
+    known = next((known for known in ROLES if known == (role or "ask")), None)
+    if known is None or not name:
+        remedy = f"{did_you_mean(role, ROLES)}Roles: {', '.join(ROLES)}."
+        raise UsageError(f"{wanted!r} is no NAME:ROLE.", remedy)
+    key, row = new_key(name, known)
+    try:
+        ServiceSettings(keys=(row,))
+    except ValueError as error:
+        remedy = "Use letters, digits and . @ - _"
+        raise UsageError(f"{name!r} cannot be the name of a key.", remedy) from error
+    title = (
+        f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS "
+        "(semicolons between rows)"
+    )
+    screen.result({"key": key, "row": row}, title)
+
+
 def _listen(text: str | None, settings: Settings) -> Listen:
-    """The host and the port (None: the usual one) of [HOST:]PORT. Raises UsageError."""
+    """Read [HOST:]PORT; no port is the usual one. Raises UsageError."""
     host, _, number = (text or "").rpartition(":")
     if text and not (number.isdecimal() and int(number) < 65536):
-        raise UsageError(f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100.")
+        raise UsageError(
+            f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100."
+        )
     host = host.strip("[]") or LOOPBACK
-    if not (host in {LOOPBACK, "::1", "localhost"} or settings.service.keys):
+    if host not in THIS_MACHINE and not settings.service.keys:
         raise UsageError(
             f"{host} can be reached by others, and no key is set.",
-            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; or leave --listen out.",
+            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; "
+            "or leave --listen out.",
         )
     return host, int(number) if text else None
 
 
-def _serve_alone(settings: Settings, sources: tuple[str, ...], listen: Listen, screen: Screen) -> None:
-    """The service without deployments: index runs are processes, or Prefect's where its server is named."""
-    with _service(settings, sources, os.environ.get("PREFECT_API_URL"), listen) as address:
-        facts = {"workspace": str(settings.workspace.absolute()), "sources": sources, "docs": f"{address}/docs"}
-        screen.result({"service": address, **facts}, f"Serving on {address}; stop with Ctrl-C", without=("service",))
-        ended = threading.Event()
-        while not ended.wait(3600):
-            pass
+def _serve_alone(
+    plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen
+) -> None:
+    """Serve without deployments: index runs are processes, or go to a Prefect server."""
+    with _service(settings, plan.sources, os.environ.get("PREFECT_API_URL"), listen) as address:
+        served = {
+            "service": address,
+            "workspace": plan.workspace,
+            "sources": plan.sources,
+            "docs": f"{address}/docs",
+        }
+        title = f"Serving on {address}; stop with Ctrl-C"
+        screen.result(served, title, without=("service",))
+        threading.Event().wait()
 
 
 @contextmanager
-def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
-    from flows.service.app import create_app
-    from flows.service.log import log_to_stderr
-    from flows.service.server import serving
+def _service(
+    settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen
+) -> Iterator[str]:
+    """Serve while the block runs, on the address that it gets; keys may change meanwhile."""
 
     def keys() -> tuple[str, ...]:
         return load_settings({"workspace": settings.workspace}).service.keys
@@ -115,87 +170,58 @@ def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, 
 
 
 def _serve_with_prefect(
-    options: Namespace, settings: Settings, sources: tuple[str, ...], listen: Listen, screen: Screen
+    plan: deployments.Plan, settings: Settings, listen: Listen, port: int | None, screen: Screen
 ) -> None:
-    _settle()
-    from flows.orchestration.deployments import Plan, deployments
+    """Serve, and run what Prefect's schedule or its page asks for."""
+    for name, value in RUN_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    deployed = asyncio.run(deployments.deployments(plan))
+    with (
+        server_in_use(port) as (server, own),
+        _service(settings, plan.sources, server, listen) as service,
+    ):
+        ui = server.removesuffix("/api")
+        served = {
+            "service": service,
+            "server": server,
+            "own": own,
+            "ui": ui,
+            "workspace": plan.workspace,
+            "deployments": [deployment.full_name for deployment in deployed],
+            "sources": plan.sources,
+            "schedule": f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
+        }
+        title = f"Serving on {service}, runs on {ui}; stop with Ctrl-C"
 
-    workspace = str(settings.workspace.absolute())
-    plan = Plan(sources=sources, workspace=workspace, cron=options.cron, timezone=options.timezone)
-    runner_deployments = asyncio.run(deployments(plan))
-    with _server(options.port) as (address, own), _service(settings, sources, address, listen) as service:
-        _serve(plan, runner_deployments, {"service": service, "server": address, "own": own}, screen)
+        def ready() -> None:
+            screen.result(served, title, without=("ui", "own", "service"))
 
-
-def _settle() -> None:
-    """What Prefect, and the runs that it starts, take from the environment; to be called before Prefect is imported."""
-    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT))
-    # A run is a process in this folder: packages that lie here must not take the names of ours.
-    os.environ["PYTHONSAFEPATH"] = "1"
-
-
-def _serve(
-    plan: "Plan", runner_deployments: "list[RunnerDeployment]", where: Mapping[str, object], screen: Screen
-) -> None:
-    from flows.orchestration.deployments import serve as serve_deployments
-
-    served = {
-        **where, "ui": str(where["server"]).removesuffix("/api"), "workspace": plan.workspace,
-        "deployments": [deployment.full_name for deployment in runner_deployments], "sources": plan.sources,
-        "schedule": f'"{plan.cron}" ({plan.timezone})' if plan.cron else "on demand only",
-    }  # fmt: skip
-    title = f"Serving on {where['service']}, runs on {served['ui']}; stop with Ctrl-C"
-    without = ("ui", "own", "service")
-    asyncio.run(serve_deployments(runner_deployments, lambda: screen.result(served, title, without=without)))
+        asyncio.run(deployments.serve(deployed, ready))
 
 
-@contextmanager
-def _server(port: int | None) -> Iterator[tuple[str, bool]]:
-    """The address of the API to use, and whether its server is our own."""
-    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
-
-    settings = get_current_settings()
-    if settings.api.url:
-        if port is not None:
-            raise UsageError(
-                f"--port {port} is for a server of our own, and PREFECT_API_URL names {settings.api.url}.",
-                "Leave --port out, or unset PREFECT_API_URL.",
-            )
-        yield settings.api.url, False
-        return
-    with own_server(port, Path(settings.home)) as address, temporary_settings({PREFECT_API_URL: address}):
-        yield address, True
-
-
-def _register(options: Namespace, screen: Screen) -> None:
-    foreign = [path for path in (*options.sources, options.workspace or "/") if not Path(path).is_absolute()]
-    if foreign:
+def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
+    """Register the deployments for the workers of a pool. Raises UsageError for relative paths."""
+    relative = [
+        path for path in (*plan.sources, plan.workspace or "/") if not Path(path).is_absolute()
+    ]
+    if relative:
         raise UsageError(
-            f"A worker runs in a folder of its own: {foreign[0]!r} means nothing there.", "Give absolute paths."
+            f"A worker runs in a folder of its own: {relative[0]!r} means nothing there.",
+            "Give absolute paths.",
         )
-    from flows.orchestration.deployments import Plan, deployments, register
+    deployed = asyncio.run(deployments.deployments(plan))
+    asyncio.run(deployments.register(deployed, pool))
+    start = f"Start a worker where Trellis is installed: prefect worker start --pool {pool}"
+    names = [deployment.full_name for deployment in deployed]
+    screen.result({"pool": pool, "deployments": names}, f"Registered. {start}")
 
-    plan = Plan(
-        sources=tuple(options.sources), workspace=options.workspace, cron=options.cron, timezone=options.timezone
+
+def mcp(*, common: Common = COMMON) -> None:
+    """Serve the workspace to one MCP client until it goes. Standard output is the protocol's."""
+    workspaces = Workspaces(common.settings())
+    common.screen.note(
+        "Waiting for an MCP client on standard input; clients start this command themselves."
     )
-    runner_deployments = asyncio.run(deployments(plan))
-    asyncio.run(register(runner_deployments, options.pool))
-    names = [deployment.full_name for deployment in runner_deployments]
-    title = f"Registered. Start a worker where Trellis is installed: prefect worker start --pool {options.pool}"
-    screen.result({"pool": options.pool, "deployments": names}, title)
-
-
-# --- mcp -------------------------------------------------------------------------------------------------------------
-
-
-def mcp(options: Namespace, screen: Screen) -> None:
-    """Serve the workspace to one MCP client until it goes. Standard output is the protocol's: nothing else is written
-    there."""
-    from flows.service.mcp_server import mcp_server
-    from flows.service.workspaces import Workspaces
-
-    workspaces = Workspaces(load_settings({"workspace": options.workspace}))
-    screen.note("Waiting for an MCP client on standard input; clients start this command themselves.")
     try:
         mcp_server(workspaces).run("stdio")
     finally:

@@ -1,55 +1,120 @@
-"""`trellis train`: rows become a router, a rewriter or a filter, compared with other ways."""
+"""`trellis train`: rows become a router, a rewriter, a filter or an answer."""
 
 import asyncio
-from argparse import Namespace
 from pathlib import Path
 
-from flows.cli.screen import Screen, runtime_of
+from flows.cli.options import Amount, Count, CountFrom0, Names, Record, names_of
+from flows.cli.screen import COMMON, Common, Screen
+from flows.orchestration.local_server import keep_server
 from flows.train import TrainOptions, train_step
+from flows.train import train as train_flow
 from flows.usage import facts_of, in_short
-from storage.training_records import TrainingReport
+from storage.training_records import Method, TrainedStep, TrainingReport
 from tasks.train.lora import TrainingOptions
 
 
-def train(options: Namespace, screen: Screen) -> None:
-    """Train, and show how what was trained does; with --record as a flow run."""
-    wanted = TrainOptions(
-        step=options.step, by=options.by, measure=options.measure, rows=tuple(map(Path, options.rows)),
-        tasks=options.tasks,
-        languages=tuple(options.languages.split(",")), seeds=_path(options.seeds), questions=_path(options.questions),
-        compare=_path(options.compare), exclude=tuple(map(Path, options.exclude)), base=options.base,
-        folder=_path(options.out), licence=options.licence, use=options.use,
-        training=TrainingOptions(
-            learning_rate=options.learning_rate, epochs=options.epochs, beta=options.beta, rank=options.rank,
-            batch=options.batch, steps=options.steps, seed=options.seed,
-        ),
-    )  # fmt: skip
-    if options.record:
-        from flows.orchestration.local_server import keep_server
-        from flows.train import train as train_flow
+def train(
+    step: TrainedStep,
+    /,
+    *,
+    by: Method | None = None,
+    measure: str | None = None,
+    rows: tuple[Path, ...] = (),
+    tasks: CountFrom0 = 0,
+    languages: Names = "en,zh",
+    seeds: Path | None = None,
+    questions: Path | None = None,
+    compare: Path | None = None,
+    exclude: tuple[Path, ...] = (),
+    base: str = "",
+    out: Path | None = None,
+    licence: str = "",
+    use: bool = False,
+    learning_rate: Amount | None = None,
+    epochs: Amount = 3.0,
+    beta: Amount = 0.1,
+    rank: Count = 16,
+    batch: Count = 4,
+    steps: Count | None = None,
+    seed: CountFrom0 = 0,
+    record: Record = False,
+    common: Common = COMMON,
+) -> None:
+    """Train a step, and show how what was trained does; with --record as a flow run.
 
+    Args:
+        step: What is trained.
+        by: How (default by what is given).
+        measure: By which bootstrap, mipro and gepa compile (default: the step's first).
+        rows: Rows to train on (JSON lines).
+        tasks: Router: make so many tasks in each language.
+        languages: Of those tasks (default en,zh).
+        seeds: Seed tasks in place of ours (TOML).
+        questions: Rewriter, filter, answer: questions with gold in the workspace.
+        compare: Rows to compare on, in place of a fifth held out.
+        exclude: A set whose questions are not trained on.
+        base: The model to train: a folder, or a name in the Hub's cache.
+        out: The folder of the result (default WORKSPACE/trained/STEP-METHOD).
+        licence: Of the rows, for their card.
+        use: Put a program among those that the workspace loads.
+        learning_rate: Default: dpo 1e-5, sft 2e-4, cross-encoder 2e-5.
+        epochs: Default 3.
+        beta: Of DPO (default 0.1).
+        rank: Of LoRA (default 16).
+        batch: Default 4.
+        steps: End after so many, whatever the epochs.
+        seed: Of all that is drawn (default 0).
+    """
+    screen = common.screen
+    options = TrainOptions(
+        step=step,
+        by=by,
+        measure=measure,
+        rows=rows,
+        tasks=tasks,
+        languages=tuple(names_of(languages)),
+        seeds=seeds,
+        questions=questions,
+        compare=compare,
+        exclude=exclude,
+        base=base,
+        folder=out,
+        licence=licence,
+        use=use,
+        training=TrainingOptions(
+            learning_rate=learning_rate,
+            epochs=epochs,
+            beta=beta,
+            rank=rank,
+            batch=batch,
+            steps=steps,
+            seed=seed,
+        ),
+    )
+    if record:
         keep_server()
-        report = asyncio.run(train_flow(wanted, options.workspace))
+        report: TrainingReport = asyncio.run(train_flow(options, common.workspace))
     else:
         with screen.progress() as progress:
-            report = asyncio.run(train_step(wanted, runtime_of(options, progress)))
-    screen.result(report, lambda: show_training(report, screen))
+            report = asyncio.run(train_step(options, common.runtime(progress)))
+    screen.result(report, lambda: _show(report, screen))
 
 
-def _path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)
-
-
-def show_training(report: TrainingReport, screen: Screen) -> None:
-    """The report for people."""
-    screen.line(f"The {report.step}, trained by {report.by} on {report.rows} rows: {report.folder}", style="bold green")
-    rows = [(name, ", ".join(f"{measure} {value:.3f}" for measure, value in of.items())) for name, of in
-            report.scores.items()]  # fmt: skip
+def _show(report: TrainingReport, screen: Screen) -> None:
+    title = f"The {report.step}, trained by {report.by} on {report.rows} rows: {report.folder}"
+    screen.line(title, style="bold green")
     facts = facts_of({"held out": report.held_out, "left out": report.left_out})
-    if report.curve is not None:
-        loss, margin = report.curve.loss, report.curve.margin
-        facts.append(("loss", f"{loss[0]:.3f} to {loss[1]:.3f} in {report.curve.steps} steps"))
-        facts += [("margin", f"{margin[0]:.3f} to {margin[1]:.3f}")] if margin else []
-    facts += rows or [("compared", "with nothing: no question is held out; name some by --compare FILE")]
-    facts += [("models", in_short(report.usage))] if in_short(report.usage) else []
+    if (curve := report.curve) is not None:
+        loss = f"{curve.loss[0]:.3f} to {curve.loss[1]:.3f} in {curve.steps} steps"
+        facts.append(("loss", loss))
+        if curve.margin:
+            facts.append(("margin", f"{curve.margin[0]:.3f} to {curve.margin[1]:.3f}"))
+    for name, scores in report.scores.items():
+        figures = [f"{measure} {value:.3f}" for measure, value in scores.items()]
+        facts.append((name, ", ".join(figures)))
+    if not report.scores:
+        nothing = "with nothing: no question is held out; name some by --compare FILE"
+        facts.append(("compared", nothing))
+    if used := in_short(report.usage):
+        facts.append(("models", used))
     screen.facts([*facts, ("use", report.use)], indent=2)

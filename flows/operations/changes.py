@@ -133,6 +133,27 @@ def change(name: str, kind: str | None, new_name: str | None, description: str |
     return Edit(action="change", subject=subject, kind=kind, name=new_name, description=description)
 
 
+EDITABLE = ("kind", "name", "description")
+
+
+def edit_in_words(edit: Edit) -> str:
+    """Say what an edit does."""
+    name = _subject_in_words(edit.subject)
+    if edit.action == "merge" and edit.other:
+        return f"{_subject_in_words(edit.other)} is {name}"
+    if edit.action == "split":
+        parts = ", ".join(edit.names) or f"what stands in {', '.join(edit.documents)}"
+        return f"{parts} is not {name}"
+    values = [(field, getattr(edit, field)) for field in EDITABLE]
+    given = [f"{field} {value!r}" for field, value in values if value is not None]
+    return f"{name}: {', '.join(given)}"
+
+
+def _subject_in_words(subject: Subject) -> str:
+    documents = ", ".join(subject.documents)
+    return f"{subject.name} (of {documents})" if documents else subject.name
+
+
 def _check_words(what: str, text: str) -> None:
     """Raises UsageError for a text that nobody can see, or that is longer than what is read of it."""
     if not any(sign.isprintable() and not sign.isspace() for sign in text):

@@ -125,6 +125,27 @@ def keep_server() -> None:
     held.enter_context(temporary_settings({PREFECT_API_URL: address}))
 
 
+@contextmanager
+def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
+    """The address of Prefect's API while the block runs, and whether its server is our own.
+
+    Raises UsageError for a port where PREFECT_API_URL names a server.
+    """
+    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+
+    settings = get_current_settings()
+    if settings.api.url:
+        if port is not None:
+            raise UsageError(
+                f"--port {port} is for a server of our own, and PREFECT_API_URL names {settings.api.url}.",
+                "Leave --port out, or unset PREFECT_API_URL.",
+            )
+        yield settings.api.url, False
+        return
+    with own_server(port, Path(settings.home)) as address, temporary_settings({PREFECT_API_URL: address}):
+        yield address, True
+
+
 def _any_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.cli.changes import edit_in_words
-from flows.cli.doctor import Examination, examination
 from flows.modes.registry import mode_names
 from flows.operations import changes
+from flows.operations.doctor import Examination, examination
 from flows.service import reading
 from flows.service.access import needs
 from flows.service.picture import Picture, picture
@@ -121,7 +120,7 @@ class ShownEdit(Edit):
 async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
     """The corrections by hand that every run applies."""
     stored = await service.workspaces.read(workspace, lambda session: session.generation.edits.edits())
-    return [ShownEdit(**dict(edit), words=edit_in_words(edit)) for edit in stored]
+    return [ShownEdit(**dict(edit), words=changes.edit_in_words(edit)) for edit in stored]
 
 
 @router.post("/edits", tags=["graph"], dependencies=EDIT)

@@ -118,7 +118,9 @@ def test_a_judge_compares_every_two_systems(bench: Bench, scripted: Server) -> N
     assert won == {("long", "short"): 3, ("short", "long"): 0}
     assert ran.json["judge"]["judgements"] == 6
     assert calls(scripted) == 6
-    assert "long against short  3 : 0" in bench("evaluate", "--show", "1").out
+    page = bench("evaluate", "--show", "1").out
+    assert "| row against column | long | short |" in page
+    assert "| long | – | 3 : 0 |" in page
 
 
 def test_the_judge_is_held_against_people(bench: Bench, scripted: Server) -> None:

@@ -16,8 +16,8 @@ from types import FrameType
 import storage
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
-from flows.settings import load_settings
 from tasks.step import watched
+from tests.settings import load_settings
 
 STORAGE = str(Path(str(storage.__file__)).parent)
 PUT_IN_PLACE = ("chroma-1", "manifest.json", "generation.duckdb", "000002", "CURRENT")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.cli.doctor import Check, Examination
+from flows.operations.doctor import Check, Examination
 from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.workspaces import quays, write_rows

@@ -15,12 +15,12 @@ import pytest
 
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime, open_runtime
-from flows.settings import load_settings
 from storage.export import Export, export
 from tests.copying import copy_of
 from tests.faults.run_killed import CALLS, PUT_IN_PLACE
 from tests.flows.conftest import row
 from tests.server.client import Server
+from tests.settings import load_settings
 from tests.workspaces import write_rows
 
 ROOT = Path(__file__).parents[2]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.doctor import Examination
-from flows.settings import load_settings
+from flows.operations.doctor import Examination
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
+from tests.settings import load_settings
 
 NOWHERE = "http://127.0.0.1:9"  # a port that refuses
 WRONG = '{"written": {"reasoning": "", "answer": "In 1812.", "values": [], "answerable": true}}'

@@ -100,8 +100,8 @@ def test_a_split_by_documents_makes_two_things_that_ids_tell_apart(trellis: Comm
         (("edit", "Velin"), "--description"),
         (("edit", "Velin", "--kind", " "), "--kind KIND"),
         (("undo", "7"), "trellis graph edits"),
-        (("Ada", "Korb"), '"Ada Korb"'),
-        (("Velin", "--documents", "a"), "trellis graph split NAME"),
+        (("Ada", "Korb"), "in quotes"),
+        (("Velin", "--documents", "a"), "Unknown option: --documents"),
     ],
 )
 def test_what_cannot_be_meant_is_told_and_changes_nothing(trellis: Command, words: tuple[str, ...], told: str) -> None:

@@ -3,13 +3,13 @@
 import json
 import sqlite3
 from pathlib import Path
+from typing import get_args
 
 import networkx as nx
 import pytest
 
 from flows import graph
-from flows.cli.command import FORMATS
-from flows.cli.workspace import MANIFEST
+from flows.operations.export import MANIFEST, ExportFormat
 from storage.export import export
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
@@ -20,7 +20,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", get_args(ExportFormat))
 def test_an_export_is_whole_and_the_same_each_time(trellis: Command, tmp_path: Path, form: str) -> None:
     report = trellis("export", str(tmp_path / "one"), "--format", form, "--json").json
     manifest = json.loads((tmp_path / "one" / MANIFEST).read_text())

@@ -15,10 +15,10 @@ from pydantic import TypeAdapter
 from flows.index import IndexOptions, build_index
 from flows.indexing.source_changes import publish
 from flows.runtime import Runtime, open_runtime
-from flows.settings import load_settings
 from storage.export import Export, export
 from storage.graph_records import Community, Entity, Report
 from tests.patience import quick_are
+from tests.settings import load_settings
 from tests.test_communities import check
 
 SEQUENCES, EACH = 200, 5

@@ -15,13 +15,13 @@ import pytest
 from flows.index import IndexOptions, build_index
 from flows.indexing.concurrency import background_task, relaxed_gc, side_by_side
 from flows.runtime import Runtime, open_runtime
-from flows.settings import load_settings
 from prompts.engine.embedders import Embedder, Floats
 from storage.errors import RemovalRefused
 from storage.export import Export, export
 from storage.graph_records import Entity
 from storage.run_records import IndexReport
 from tests.copying import CORPUS, corpus_in
+from tests.settings import load_settings
 
 SAME = IndexOptions()
 

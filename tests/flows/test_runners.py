@@ -18,7 +18,6 @@ import pytest
 from flows.index import IndexOptions, build_index
 from flows.runners import DaskChannel, Job, Place, ProcessChannel, RunnerFailed, shared_out
 from flows.runtime import Runtime, open_runtime
-from flows.settings import load_settings
 from storage.errors import SettingsError
 from storage.export import Export, export
 from storage.records import Chunk
@@ -26,6 +25,7 @@ from storage.run_records import IndexReport
 from tests.flows.conftest import KEY, ROWS
 from tests.patience import wait_for
 from tests.server.client import Server
+from tests.settings import load_settings
 from tests.workspaces import quays, write_rows
 
 pytestmark = pytest.mark.slow

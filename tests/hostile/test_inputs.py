@@ -16,7 +16,6 @@ from flows.__main__ import main
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from flows.settings import load_settings
 from prompts.answer import AnswerQuestion
 from prompts.engine.calls import NotAsAsked, without_thinking
 from prompts.engine.output_formats import JsonFormat
@@ -27,6 +26,7 @@ from storage.archive import read_archive, write_archive
 from storage.errors import ArchiveError, FilterError, NothingMatches, SettingsError, UsageError
 from tests.flows.conftest import KEY, ROWS
 from tests.hostile.made import text_of
+from tests.settings import load_settings
 from tests.storage.samples import publish
 from tests.workspaces import indexed, opened, write_rows
 

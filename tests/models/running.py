@@ -11,7 +11,6 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
-from flows.settings import load_settings
 from prompts.engine.limits import Clock
 from prompts.engine.models import Models
 from prompts.engine.spending import Meter
@@ -20,6 +19,7 @@ from storage.export import Export, export
 from storage.records import DeadLetter
 from storage.run_records import IndexReport, UsageRow
 from tests.server.client import Server
+from tests.settings import load_settings
 
 
 def quick(speed: float) -> Clock:

@@ -13,10 +13,10 @@ from flows.runtime import open_runtime
 from flows.service.access import RequestLimits, Role, new_key
 from flows.service.app import create_app
 from flows.service.server import serving
-from flows.settings import load_settings
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS
 from tests.patience import PATIENCE
+from tests.settings import load_settings
 from tests.workspaces import write_rows
 
 QUESTION = "Who designed Orla Bridge?"

@@ -10,11 +10,11 @@ import pytest
 
 from flows.service.access import HEADER_BYTES, new_key
 from flows.service.openai_api import with_footnotes
-from flows.settings import load_settings
 from storage.answer_records import Answer
 from storage.errors import SettingsError
 from tests.service.conftest import QUESTION, Start
 from tests.service.test_access import ASK, line_of, raw, refused
+from tests.settings import load_settings
 
 DOCUMENTS = "/api/v1/documents"
 EDITS = "/api/v1/edits"

@@ -17,11 +17,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from flows.__main__ import main
-from flows.cli.command import build_parser
+from flows.cli.command import trellis_app
 from flows.service.log import log_to_stderr
-from flows.settings import load_settings
 from tests.patience import PATIENCE
 from tests.service.conftest import QUESTION
+from tests.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -147,8 +147,9 @@ def test_the_containers_fit_together() -> None:
         assert {volume for volume in named if not volume.startswith(".")} <= volumes.keys()
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     command = shlex.split(services["service"]["command"])
-    options = build_parser()[0].parse_args(command[1:])
-    assert (options.listen, options.no_prefect, options.workspace) == ("0.0.0.0:8100", True, "/data/workspace")
+    _, bound, _ = trellis_app().parse_args(command[1:])
+    typed = (bound.arguments["listen"], bound.arguments["no_prefect"], bound.arguments["common"].workspace)
+    assert typed == ("0.0.0.0:8100", True, "/data/workspace")
     assert services["service"]["volumes"] == services["worker"]["volumes"]
     host = services["worker"]["environment"]["TRELLIS_CHROMA_URL"]
     settings = {"chroma_url": host, "service": {"keys": []}}

@@ -16,12 +16,12 @@ from chromadb.config import Settings
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import open_session
-from flows.settings import load_settings
 from storage.errors import SettingsError, StorageError
 from storage.records import Scalar
 from storage.vector_search import AutoStore, open_vector_store
 from storage.vectors import Window
 from storage.workspace import Workspace
+from tests.settings import load_settings
 from tests.storage.memory_store import STORES
 from tests.storage.samples import MODEL, SIZE, publish, put, vector
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import traceback
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +15,7 @@ import duckdb
 import pytest
 from prefect.logging.handlers import APILogHandler
 
-from flows.cli.command import _run
-from flows.cli.screen import Screen
+from flows.cli.running import run
 from flows.evaluate import evaluate
 from flows.index import IndexOptions, index
 from flows.operations.index_run import index_run
@@ -173,7 +171,7 @@ def test_an_embedding_servers_error_shows_and_stores_no_key(
     assert stored(fresh.workspace, cache) == []
 
 
-def breaks(_options: Namespace, _screen: Screen) -> int:
+def breaks() -> int:
     """A command with a fault."""
     open_runtime(load_settings())
     raise LookupError(SAYS)
@@ -182,7 +180,7 @@ def breaks(_options: Namespace, _screen: Screen) -> int:
 def test_a_fault_is_told_with_its_traceback_and_without_the_key(
     leaky: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(Namespace(json=False, run=f"{__name__}:breaks")) == 1
+    assert run(breaks, as_json=False) == 1
     said = capsys.readouterr().err
     assert "Traceback" in said
     assert f"LookupError: your key is Bearer {MASK}" in said

@@ -33,7 +33,6 @@ from flows.orchestration.recording import begin, flow
 from flows.orchestration.warm_questions import EVERY, answer_questions, opened
 from flows.query import query
 from flows.runtime import open_runtime
-from flows.settings import load_settings
 from flows.usage import short
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.key_masking import MASK
@@ -59,6 +58,7 @@ from tests.flows.test_faults import garble, settled
 from tests.patience import PATIENCE
 from tests.server.client import Server
 from tests.server.dripping import BODY, HEAD, dripping
+from tests.settings import load_settings
 from tests.workspaces import write_rows
 
 pytestmark = pytest.mark.usefixtures("api")

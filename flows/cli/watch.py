@@ -1,0 +1,85 @@
+"""`trellis watch`: questions that are asked again after every publication."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from flows.cli.ask import Mode
+from flows.cli.options import OPTIONS
+from flows.cli.screen import COMMON, Common, Screen
+from flows.modes.registry import AUTO
+from flows.operations import watch as watching
+from storage.evaluation_records import WatchedQuestion
+
+EPILOGUE = """\
+Examples:
+  trellis watch                     their last answers, and how they changed
+  trellis watch add "Who is director of the institute?"
+  trellis watch run                 ask them now
+  trellis watch remove wat_3f2a91"""
+
+watch = App(
+    name="watch",
+    help="Keep questions that are asked again after every publication.",
+    help_epilogue=EPILOGUE,
+    default_parameter=OPTIONS,
+)
+
+
+@watch.default
+def show(*, common: Common = COMMON) -> None:
+    """List the watched questions with their last answers."""
+    screen = common.screen
+    rows = common.runtime().workspace.database.watched.list()
+    screen.result(rows, lambda: _show(rows, screen))
+
+
+@watch.command
+def add(*question: str, mode: Mode = AUTO, common: Common = COMMON) -> None:
+    """Watch a question; where something is indexed, ask it now.
+
+    Args:
+        question: In quotes or not.
+    """
+    runtime = common.runtime()
+    kept = watching.watch(" ".join(question), mode, runtime)
+    if runtime.workspace.current() is not None:  # the next answer is compared with this one
+        asyncio.run(watching.ask_watched(runtime, kept.id))
+    shown = kept.model_dump(include={"id", "question", "mode"})
+    common.screen.result(shown, f"Watched: {kept.id} {kept.question}", without=shown)
+
+
+@watch.command
+def remove(name: Annotated[str, Parameter(metavar="ID")], /, *, common: Common = COMMON) -> None:
+    """Watch a question no more.
+
+    Args:
+        name: As `trellis watch` lists it.
+    """
+    common.runtime().workspace.database.watched.remove(name)
+    title = f"{name} is not watched any more"
+    common.screen.result({"removed": name}, title, without=("removed",))
+
+
+@watch.command
+def run(*, common: Common = COMMON) -> None:
+    """Ask the watched questions now, and show which answers have changed."""
+    screen = common.screen
+    changed = asyncio.run(watching.ask_watched(common.runtime()))
+    lines = [line for change in changed for line in watching.in_words(change)]
+    screen.result(changed, lambda: screen.rows(lines or ["No answer has changed."], indent=0))
+
+
+def _show(rows: list[WatchedQuestion], screen: Screen) -> None:
+    for row in rows:
+        screen.title(f"{row.id}  {row.question}")
+        answer = "not asked yet"
+        if row.answer is not None:
+            answer = f"generation {row.answer.generation}: {row.answer.answer}"
+        screen.line(answer, indent=2)
+        if row.change is not None:
+            told = watching.in_words(row.change)
+            screen.rows(told if row.change.error else told[1:], style="yellow")
+    if not rows:
+        screen.line("No question is watched. Add one: trellis watch add QUESTION")
