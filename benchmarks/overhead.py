@@ -12,8 +12,7 @@ from typing import Any, TypeVar, get_args
 
 from benchmarks.runner import DATA, Cell, DataMissingError, Run, cpu_seconds, measure, option, whole_number
 from benchmarks.sets import SETS, read_rows, write_rows
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from flows.orchestration.local_server import own_server
 from flows.query import answer_question
 from flows.question import AskOptions
@@ -119,7 +118,7 @@ def recording(run: Run) -> None:
             workspace = folder / f"ws-{pair}-{recorded}"
             if recorded:
                 return (await spent_on(index(str(folder / "corpus.jsonl"), workspace=str(workspace))))[0]
-            return (await spent_on(index_run([folder / "corpus.jsonl"], IndexOptions(), _runtime(workspace))))[0]
+            return (await spent_on(index_documents([folder / "corpus.jsonl"], IndexOptions(), _runtime(workspace))))[0]
 
         async def both(pairs: int, work: Callable[[int, bool], Awaitable[Spent]]) -> dict[bool, list[Spent]]:
             """By turns, after a pair that is not counted."""
@@ -178,7 +177,7 @@ def _indexed(
     write_rows(documents, corpus)
     server.settle(latency_ms=latency)
     server.reset()
-    cost, report = asyncio.run(spent_on(index_run([corpus], IndexOptions(), _runtime(workspace))))
+    cost, report = asyncio.run(spent_on(index_documents([corpus], IndexOptions(), _runtime(workspace))))
     counted = server.stats()
     steps: dict[str, dict[str, Cell]] = counted["steps"]
     names = ("calls", "prompt_tokens", "completion_tokens")

@@ -21,7 +21,7 @@ from storage.answer_records import Answer
 from storage.evaluation_records import EvaluationQuestion
 from tasks.evaluate.measures import set_f1
 from tasks.question_sets.load import load_set
-from tasks.step import watched
+from tasks.watching import watched
 
 T = TypeVar("T")
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from flows.cli.screen import Screen, runtime_of
-from flows.query import answer_question
-from flows.question import AskOptions, check_question, retrieve_passages
+from flows.modes.registry import check_mode
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions, check_question
 from flows.session import Session, open_session
 from flows.usage import error_of, in_place_of, in_short, source_line
 from prompts.engine.errors import EngineError
@@ -71,6 +72,7 @@ def _wanted(options: Namespace) -> AskOptions:
     """What was typed; what cannot be meant fails here, before anything is opened."""
     if (options.question is None) == (options.questions is None):
         raise UsageError("One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE.")
+    check_mode(options.mode)
     if options.question is not None:
         check_question(options.question)
     history = getattr(options, "history", None)

@@ -20,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from flows.modes.registry import AUTO, mode_names
 from storage.errors import did_you_mean
 
 HOME = Path(__file__).resolve().parents[2]
@@ -257,14 +256,13 @@ def _add_commands(add: Callable[..., None]) -> None:
         argument("--budget-usd", "stop before models cost more US dollars", type=_amount, metavar="X"),
     )
     record = flag("--record", "run it as a Prefect flow, so that the run is recorded")
-    modes = ", ".join(f"{name}{' (default)' if name == AUTO else ''}" for name in mode_names())
     question = (
         argument("question", "one question", nargs="?", metavar="QUESTION"),
         argument(
             "--questions", metavar="FILE",
             text="rows {id, question, documents?, where?, history?} (- for stdin); one JSON line each, in order",
         ),
-        choice("--mode", modes, mode_names(), "MODE", default=AUTO),
+        argument("--mode", "auto (default), or a mode of docs/modes.md", metavar="MODE", default="auto"),
         number("--level", "of the reports that mode global reads; 0: broadest", least=0),
         choice(
             "--effort", f"how much is given to models: {', '.join(EFFORTS)} (default: TRELLIS_EFFORT, medium)", EFFORTS,
@@ -496,7 +494,7 @@ def _add_commands(add: Callable[..., None]) -> None:
         "trellis watch                  their last answers, and how they changed\n"
         "trellis watch run              ask them now\ntrellis watch remove wat_3f2a91",
         argument("words", "add QUESTION, remove ID, or run; without any they are listed", nargs="*", metavar="ACTION"),
-        choice("--mode", "of a question that is added", mode_names(), "MODE", default=AUTO),
+        argument("--mode", "of a question that is added", metavar="MODE", default="auto"),
     )  # fmt: skip
     add(
         "serve", "serve:serve", "the page, the API and Prefect's schedule of index runs, until it is ended",

@@ -12,8 +12,7 @@ import flows
 from flows.cli.ask import show_answer
 from flows.cli.index import show_report
 from flows.cli.screen import Screen
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import open_runtime
@@ -68,7 +67,7 @@ def demo(options: Namespace, screen: Screen) -> None:
     screen.note(f"Indexing the sample corpus into {options.workspace}: no model, no network.")
     with screen.progress() as progress:
         runtime = open_runtime(plain, progress)
-        report = asyncio.run(index_run([samples / "corpus"], IndexOptions(), runtime))
+        report = asyncio.run(index_documents([samples / "corpus"], IndexOptions(), runtime))
     if not screen.as_json:
         show_report(report, screen)
     lines = [line for name in QUESTIONS for line in (samples / name).read_text(encoding="utf-8").splitlines()]

@@ -10,8 +10,9 @@ from flows.cli.index import cost_in_words
 from flows.cli.screen import Screen, runtime_of
 from flows.evaluate import JUDGED, EvaluationEnding, evaluate_plan, forecast_evaluation, plan_of, rated_or, report_of
 from flows.operations.evaluation_page import evaluation_in_words, figure, judge_in_words
-from flows.operations.watch import ask_watched, in_words, watch
+from flows.operations.watch import ask_watched, watch
 from flows.runtime import Runtime, with_budget
+from flows.usage import change_in_words
 from storage.errors import EvaluationGate, UsageError, did_you_mean
 from storage.evaluation_records import (
     Evaluation,
@@ -202,7 +203,7 @@ def watched(options: Namespace, screen: Screen) -> None:
             screen.result({"removed": name}, f"{name} is not watched any more", without=("removed",))
         case ["run"]:
             changes = asyncio.run(ask_watched(runtime))
-            lines = [line for change in changes for line in in_words(change)] or ["No answer has changed."]
+            lines = [line for change in changes for line in change_in_words(change)] or ["No answer has changed."]
             screen.result(changes, lambda: screen.rows(lines, None, indent=0))
         case _:
             near = did_you_mean(options.words[0], ("add", "remove", "run"))
@@ -216,6 +217,6 @@ def _show_watched(rows: Sequence[WatchedQuestion], screen: Screen) -> None:
         answer = "not asked yet" if row.answer is None else f"generation {row.answer.generation}: {row.answer.answer}"
         screen.line(answer, indent=2)
         if row.change is not None:
-            screen.rows(in_words(row.change)[0 if row.change.error else 1 :], None, indent=2, style="yellow")
+            screen.rows(change_in_words(row.change)[0 if row.change.error else 1 :], None, indent=2, style="yellow")
     if not rows:
         screen.line("No question is watched. Add one: trellis watch add QUESTION")

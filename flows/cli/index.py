@@ -6,11 +6,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from flows.cli.screen import Screen, runtime_of
-from flows.index import IndexOptions
+from flows.index import IndexOptions, index_documents
 from flows.indexing.pace import time_in_words
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
-from flows.operations.index_run import index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.runtime import with_budget
 from flows.settings import load_settings
@@ -51,7 +50,7 @@ def index(options: Namespace, screen: Screen) -> None:
     else:
         with screen.progress() as progress:
             runtime = with_budget(runtime_of(options, progress, tell=screen.note), budget)
-            report = asyncio.run(index_run(options.sources, wanted, runtime))
+            report = asyncio.run(index_documents(options.sources, wanted, runtime))
     screen.result(report, lambda: show_report(report, screen))
     if report.kept_prompts and not screen.as_json:  # what --remake would do, and what that takes
         plan = asyncio.run(forecast(options.sources, IndexOptions(remake=True), runtime_of(options)))

@@ -19,7 +19,7 @@ from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
 from prompts.text.regex import regex
 from storage.errors import EvaluationGate
-from tasks.step import watched
+from tasks.watching import watched
 
 if TYPE_CHECKING:
     from rich.console import Console

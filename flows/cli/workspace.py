@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from flows.cli.screen import Screen, runtime_of
-from flows.operations.index_run import note
+from flows.operations.history import note
 from flows.runtime import open_caches
 from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words

@@ -1,8 +1,7 @@
 """Keys of model servers that stand in secret blocks of Prefect's server instead of the environment."""
 
-import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
-# isort: split
 import httpx
 from prefect.blocks.system import Secret
 from prefect.exceptions import PrefectException

@@ -14,7 +14,8 @@ from prompts.text.regex import regex
 from prompts.text.words import fold, stem
 from prompts.traverse import SURE, Operator, PlanStep, PlanTraversal, TraversalPlan
 from storage.answer_records import QuestionType
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 from tasks.traverse.entity_names import Linked, NamedEntity
 from tasks.traverse.meta_paths import MOST_NEAR, WordedPath, best_paths, step_score
 from tasks.traverse.plan import CheckedStep, Problem, TraversalGraph, UnfitPlan, check

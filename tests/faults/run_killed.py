@@ -17,7 +17,7 @@ import storage
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from tasks.step import watched
+from tasks.watching import watched
 
 STORAGE = str(Path(str(storage.__file__)).parent)
 PUT_IN_PLACE = ("seal.json", "manifest.json", "generation.duckdb", "000002", "CURRENT")

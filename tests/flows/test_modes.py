@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flows.modes.registry import mode_names
-from flows.query import answer_question, ask
-from flows.question import AskOptions, retrieve_passages
+from flows.query import answer_question, ask, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings

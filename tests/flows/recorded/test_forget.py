@@ -14,10 +14,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from flows.orchestration.recorded_flows import index, query
 from prefect.logging.handlers import APILogHandler
 
 from flows.__main__ import main
-from flows.orchestration.recorded_flows import index, query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command

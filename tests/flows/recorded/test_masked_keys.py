@@ -19,8 +19,7 @@ from prefect.logging.handlers import APILogHandler
 from flows.cli.command import _run
 from flows.cli.screen import Screen
 from flows.evaluate import evaluate
-from flows.index import IndexOptions, index
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index, index_documents
 from flows.query import answer_question, query
 from flows.question import AskOptions
 from flows.runtime import open_runtime
@@ -197,7 +196,7 @@ async def test_a_key_that_only_another_role_uses_is_masked_too(
     monkeypatch.setenv("TRELLIS_LM_SUMMARIZE_API_KEY", KEY)
     tell(leaky, {"kind": "unauthorized"})
     with pytest.raises(Exception, match="key masked") as caught:
-        await index_run([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
+        await index_documents([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
     assert shown("".join(traceback.format_exception(caught.value))) == []
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 import dspy
 import httpx
 import pytest
+from flows.orchestration.warm_questions import EVERY, answer_questions, opened
 from prefect.client.orchestration import PrefectClient
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
@@ -30,7 +31,6 @@ from flows.operations.watch import ask_watched, watch
 from flows.orchestration import recording
 from flows.orchestration.artifacts import Progress, put
 from flows.orchestration.recording import begin, flow
-from flows.orchestration.warm_questions import EVERY, answer_questions, opened
 from flows.query import query
 from flows.runtime import open_runtime
 from flows.settings import load_settings
@@ -49,7 +49,8 @@ from storage.errors import (
 )
 from storage.evaluation_records import EvaluationReport
 from storage.run_records import IndexReport
-from tasks.step import MODEL, is_tried_again, step
+from tasks.retrying import is_tried_again
+from tasks.step import MODEL, step
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command
 from tests.flows.recorded.test_masked_keys import ADDRESS, SAYS, shown
