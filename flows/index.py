@@ -79,8 +79,9 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
 ) -> IndexReport:
     """Bring a workspace up to date with its sources and publish the next generation.
 
-    Only the sources named are synchronised. Where nothing has changed, nothing is published. Whatever goes wrong, the
-    current generation stays as it was, and the next run goes on from the answers that models have given.
+    Only the sources named are synchronised. Where nothing has changed, nothing is published.
+    Whatever goes wrong, the current generation stays as it was, and the next run goes on from the
+    answers that models have given.
 
     Args:
         source: Files, folders or glob patterns: one, or a list of them.
@@ -89,7 +90,8 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
         allow_removals: Go on where more than 30% of the documents would be removed.
         remake: Also make anew what the prompts of a new version would word otherwise.
         minutes: Give up after so long; without it a run may take the time that it needs.
-        budget: Stop, with nothing published, before models take more tokens or cost more US dollars than this.
+        budget: Stop, with nothing published, before models take more tokens or cost more US
+            dollars than this.
     """
     sources = [source] if isinstance(source, str) else source
     settings = load_settings({"workspace": workspace})
@@ -102,8 +104,9 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal,
-    `remake` makes anew what a new version's prompts would word otherwise."""
+    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard
+    against mass removal, `remake` makes anew what a new version's prompts would word otherwise.
+    """
 
     full: bool = False
     allow_removals: bool = False
@@ -111,10 +114,11 @@ class IndexOptions:
 
 
 async def index_documents(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
-    """Build the index, with an entry in the history of runs. What memory holds of passages that are gone is forgotten,
-    and watched questions are asked again.
+    """Build the index, with an entry in the history of runs. What memory holds of passages that are
+    gone is forgotten, and watched questions are asked again.
 
-    A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
+    A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where
+    too little is left.
     """
     runtime.workspace.recover(from_nothing=True)
     async with remembered("index", runtime) as summary:
@@ -122,7 +126,11 @@ async def index_documents(sources: Sequence[PathOrGraph], options: IndexOptions,
             report = await build_index(sources, options, runtime)
         except BudgetSpent as end:
             raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
-        summary.update(generation=report.generation, published=report.published, seconds=round(report.seconds, 2))
+        summary.update(
+            generation=report.generation,
+            published=report.published,
+            seconds=round(report.seconds, 2),
+        )
         summary.update(documents=report.documents.model_dump(), chunks=report.chunks)
     if not report.published:
         return report
@@ -132,9 +140,11 @@ async def index_documents(sources: Sequence[PathOrGraph], options: IndexOptions,
 
 
 async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
-    """Bring the workspace up to date with the sources and publish a new generation where anything changed.
+    """Bring the workspace up to date with the sources and publish a new generation where anything
+    changed.
 
-    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it was.
+    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it
+    was.
     """
     started, published = time.monotonic(), None
     loaded = await load(sources)
@@ -155,7 +165,10 @@ async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Ru
     """Its number; None where nothing came of it but the failures that were there before."""
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
     # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
-    async with open_runner(runtime) as runner, background_task(embed_chunks(chunks, staging, runtime, runner)):
+    async with (
+        open_runner(runtime) as runner,
+        background_task(embed_chunks(chunks, staging, runtime, runner)),
+    ):
         extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
     if only_failed_again(changes, staging, runtime):
         return None
@@ -169,10 +182,11 @@ async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Ru
 async def derive(
     chunks: Sequence[Chunk], documents: Collection[str] | None, staging: Staging, runtime: Runtime
 ) -> None:
-    """All that follows from extractions and edits by hand: entities, descriptions, communities, reports, their vectors.
+    """All that follows from extractions and edits by hand: entities, descriptions, communities,
+    reports, their vectors.
 
-    `documents` are those with extractions that came, went or changed since the graph was made; None makes all anew.
-    Raises FailureGate where too much of it failed.
+    `documents` are those with extractions that came, went or changed since the graph was made; None
+    makes all anew. Raises FailureGate where too much of it failed.
     """
     before = resolved_before(staging, documents)
     graph = await dedupe_mentions(chunks, before, staging, runtime)

@@ -2,8 +2,9 @@
 
 rewrite → choose a mode → find the evidence → answer
 
-`query` is the Prefect flow, whose runs Prefect records; `ask` and `aask` do the same work without Prefect. The search
-itself is told in `flows/modes/structured_search.py`; every other mode has a file beside it.
+`query` is the Prefect flow, whose runs Prefect records; `ask` and `aask` do the same work without
+Prefect. The search itself is told in `flows/modes/structured_search.py`; every other mode has a
+file beside it.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -25,7 +26,17 @@ from flows.modes.structured_search import answer_by_search, structured_search
 from flows.operations.run_pages import answer_in_words
 from flows.orchestration.recording import ends_in_words, recorded
 from flows.orchestration.shown_runs import show_answer
-from flows.question import AUTO, LISTED, AskOptions, ModeResult, Resources, Response, answer_of, resources_for, written
+from flows.question import (
+    AUTO,
+    LISTED,
+    AskOptions,
+    ModeResult,
+    Resources,
+    Response,
+    answer_of,
+    resources_for,
+    written,
+)
 from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
 from flows.settings import load_settings
@@ -65,15 +76,21 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
         workspace: The folder of state; without it the one of the settings (./.trellis).
         mode: How to retrieve and answer; auto decides by the question.
         structure: The structure to bring the evidence into, instead of the router's choice.
-        k: The most passages that the answer is written from, 1 to 100; without it as many as fit.
-        history: Earlier turns of the conversation, oldest first, which the question may refer to.
+        k: The most passages that the answer is written from, 1 to 100; without it as many as
+            fit.
+        history: Earlier turns of the conversation, oldest first, which the question may refer
+            to.
         documents: Look only into the documents with these ids; without it into all.
-        where: Look only into the documents that meet this filter, for example: year >= 2020 and title like '%bridge%'.
+        where: Look only into the documents that meet this filter, for example: year >= 2020 and
+            title like '%bridge%'.
         as_of: The number of an older generation to ask; without it the current one.
         pages: A folder whose files are read beside the index.
-        level: The level of the community reports that mode global reads, 0 the broadest; without it what is relevant.
-        effort: How much is given to models: low, medium or high; without it what the settings say.
-        response: The form that the answer shall have, in words: a list, one paragraph, in German.
+        level: The level of the community reports that mode global reads, 0 the broadest;
+            without it what is relevant.
+        effort: How much is given to models: low, medium or high; without it what the settings
+            say.
+        response: The form that the answer shall have, in words: a list, one paragraph, in
+            German.
     """
     options = AskOptions(
         mode=mode,
@@ -87,7 +104,10 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
         response=response,
         level=level,
     )
-    async with recorded(load_settings({"workspace": workspace})), SESSIONS.use(workspace, as_of) as session:
+    async with (
+        recorded(load_settings({"workspace": workspace})),
+        SESSIONS.use(workspace, as_of) as session,
+    ):
         with session.runtime.query_models.without_history():
             answer = await answer_question(question, options, session)
         await show_answer(answer, session)
@@ -96,7 +116,8 @@ async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect'
 
 
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
-    """Answer from the session's generation. The answer's fields are described at `storage.answer_records.Answer`.
+    """Answer from the session's generation. The answer's fields are described at
+    `storage.answer_records.Answer`.
 
     Raises SettingsError for a mode that does not exist.
     """
@@ -116,12 +137,15 @@ async def respond(resources: Resources, mode: Mode) -> Response:
 
 
 async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
-    """What a mode brings; a structure that the caller asks for is made of the passages that it finds."""
+    """What a mode brings; a structure that the caller asks for is made of the passages that it
+    finds.
+    """
     if (structure := resources.question.options.structure) is None:
         return await call_with(mode.run, resources)
     if mode.retrieve is None:
         raise UsageError(
-            f"This mode finds no passages to make a {structure} of.", "Leave the structure or the mode out."
+            f"This mode finds no passages to make a {structure} of.",
+            "Leave the structure or the mode out.",
         )
     retrieved = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
     reranked = await resources.search.best(resources.question.text, retrieved)
@@ -129,9 +153,15 @@ async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """The k best passages for a question, without answering it. Raises SettingsError for a mode that does not exist."""
+    """The k best passages for a question, without answering it. Raises SettingsError for a mode
+    that does not exist.
+    """
     check_mode(options.mode)
-    started, k, resources = time.monotonic(), options.k or LISTED, await resources_for(question, options, session)
+    started, k, resources = (
+        time.monotonic(),
+        options.k or LISTED,
+        await resources_for(question, options, session),
+    )
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
     retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
@@ -141,20 +171,39 @@ async def retrieve_passages(question: str, options: AskOptions, session: Session
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
-    question: str, *, workspace: str | Path | None = None, mode: Mode = AUTO, structure: StructureType | None = None,
-    k: int | None = None, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
-    where: str | None = None, as_of: int | None = None, retriever: Retriever | None = None,
-    effort: Effort | None = None, response: str = "",
-) -> Answer:  # fmt: skip
-    """Answer one question from the current generation of a workspace (None: the one that the settings name).
+    question: str,
+    *,
+    workspace: str | Path | None = None,
+    mode: Mode = AUTO,
+    structure: StructureType | None = None,
+    k: int | None = None,
+    documents: Sequence[str] | None = None,
+    history: Sequence[str | Mapping[str, object]] = (),
+    where: str | None = None,
+    as_of: int | None = None,
+    retriever: Retriever | None = None,
+    effort: Effort | None = None,
+    response: str = "",
+) -> Answer:
+    """Answer one question from the current generation of a workspace (None: the one that the
+    settings name).
 
-    Options as of `AskOptions`: `where` is one filter, `history` holds texts or `{"role", "content"}` of a chat; `as_of`
-    asks an older generation. The workspace stays open. Raises NoGeneration, UnknownGeneration, UnknownDocument,
-    FilterError, NothingMatches, SettingsError, UsageError; EngineError where a model fails."""
+    Options as of `AskOptions`: `where` is one filter, `history` holds texts or `{"role",
+    "content"}` of a chat; `as_of` asks an older generation. The workspace stays open. Raises
+    NoGeneration, UnknownGeneration, UnknownDocument, FilterError, NothingMatches, SettingsError,
+    UsageError; EngineError where a model fails.
+    """
     options = AskOptions(
-        mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents), effort=effort,
-        where=() if where is None else (where,), retriever=retriever, history=turns(history), response=response,
-    )  # fmt: skip
+        mode=mode,
+        structure=structure,
+        k=k,
+        documents=None if documents is None else tuple(documents),
+        effort=effort,
+        where=() if where is None else (where,),
+        retriever=retriever,
+        history=turns(history),
+        response=response,
+    )
     async with SESSIONS.use(workspace, as_of) as session:
         return await answer_question(question, options, session)
 

@@ -1,6 +1,8 @@
-"""Runners: where the batches of an index run are done, in this process or by the workers of a Dask cluster.
+"""Runners: where the batches of an index run are done, in this process or by the workers of a Dask
+cluster.
 
-The same records come back from both: ids are content hashes, and batches are independent of each other.
+The same records come back from both: ids are content hashes, and batches are independent of each
+other.
 """
 
 import os
@@ -117,8 +119,8 @@ class DaskRunner(Runner):
 async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
     """The runner that the settings name, for the length of the block.
 
-    A cluster that it starts ends with the block; one that it joins stays. Raises RunnerFailed, SettingsError,
-    UsageError.
+    A cluster that it starts ends with the block; one that it joins stays. Raises RunnerFailed,
+    SettingsError, UsageError.
     """
     settings = runtime.settings
     if settings.runner == "local":
@@ -165,8 +167,8 @@ async def _embed_elsewhere(runner: DaskRunner, job: "Job") -> "Outcome":
 def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
     """What each worker may do, so that all together keep the limits.
 
-    Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of which they are counted
-    together.
+    Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of
+    which they are counted together.
     """
     share: dict[str, int | None] = {"concurrency": max(1, settings.concurrency // workers)}
     for name, limit in (("rpm", settings.rpm), ("tpm", settings.tpm)):
@@ -189,10 +191,16 @@ class Place:
     def of(cls, settings: Settings) -> "Place":
         """The place of a run with these settings."""
         folder = (settings.cache_dir or settings.workspace).absolute()
-        return cls(socket.gethostname(), folder / ("caches.sqlite" if settings.cache_dir else "side.sqlite"), folder)
+        return cls(
+            socket.gethostname(),
+            folder / ("caches.sqlite" if settings.cache_dir else "side.sqlite"),
+            folder,
+        )
 
     def here(self) -> "Place":
-        """The same on the run's machine. Elsewhere a folder of the worker's own: SQLite is not for network drives."""
+        """The same on the run's machine. Elsewhere a folder of the worker's own: SQLite is not for
+        network drives.
+        """
         if socket.gethostname() == self.machine:
             return self
         folder = Path(tempfile.gettempdir()) / f"trellis-worker-{os.getuid()}"
@@ -215,7 +223,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job gave (or the error that ended it), and what its calls cost: (step, model, totals)."""
+    """What a job gave, or the error that ended it, and what its calls cost by step and model."""
 
     extracts: Extracts | None = None
     vectors: Mapping[str, Floats] = field(default_factory=dict)

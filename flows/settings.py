@@ -382,7 +382,7 @@ class Settings(BaseModel):
     report_drift: float = Field(
         default=0.1, ge=0, le=1, description="The share of a community that may change before its report is made anew."
     )
-    runner: Literal["local", "processes", "dask"] = Field(
+    runner: Literal["local", "dask"] = Field(
         default="local", description="Where batches of an index run go ([scaling](scaling.md#runners))."
     )
     runner_address: str | None = Field(default=None, description="The Dask cluster to join.")

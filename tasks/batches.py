@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Coroutine, Iterable, Sequence
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import TypeVar
 
 from tasks.edges import go_on_from
@@ -12,7 +12,8 @@ R = TypeVar("R")
 
 
 def portions(sizes: Sequence[int], most: int, items: int = sys.maxsize) -> list[list[int]]:
-    """Divide the places of the sizes, in order, into portions of at most `most` in sum and `items` in number.
+    """Divide the places of the sizes, in order, into portions of at most `most` in sum and `items`
+    in number.
 
     A size above `most` is a portion of its own.
     """
@@ -32,7 +33,7 @@ async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list
 
     Raises the first error as it is, after the other coroutines were cancelled.
     """
-    contexts = []
+    since, contexts = copy_context(), list[Context]()
     running: list[asyncio.Task[R]] = []
     try:
         async with asyncio.TaskGroup() as group:
@@ -42,5 +43,5 @@ async def gather_or_cancel(work: Iterable[Coroutine[object, object, R]]) -> list
                 await asyncio.sleep(0)  # answers that come while many begin are not left unread
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    go_on_from(contexts)
+    go_on_from(contexts, since)
     return [task.result() for task in running]

@@ -1,7 +1,8 @@
 """The edges of a flow run: from which steps a step goes on.
 
-Steps one after another form a chain. Work that is done side by side goes on from the same steps, and whoever has waited
-for it calls `go_on_from`: the next step then goes on from the last steps of all of it.
+Steps one after another form a chain. Work that is done side by side goes on from the same steps,
+and whoever has waited for it calls `go_on_from`: the next step then goes on from the last steps of
+all of it.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,13 @@ def step_ended(state: State[None]) -> None:
     _LAST.set((state,))
 
 
-def go_on_from(contexts: Iterable[Context]) -> None:
-    """Let the next step go on from the last steps of work that ran in these contexts."""
+def go_on_from(contexts: Iterable[Context], since: Context) -> None:
+    """Let the next step go on from the last steps of work that ran in these contexts.
+
+    `since` is the context in which that work began: its own last steps are behind those of the
+    work.
+    """
     ends = {state.id: state for context in contexts for state in context.get(_LAST, ())}
-    _LAST.set(tuple(ends.values()))
+    behind = {state.id for state in since.get(_LAST, ())}
+    ahead = [state for state in ends.values() if state.id not in behind]
+    _LAST.set(tuple(ahead or ends.values()))

@@ -1,4 +1,6 @@
-"""When a step is tried again: where a model cannot be reached, which time mends. What else fails has failed."""
+"""When a step is tried again: where a model cannot be reached, which time mends. What else fails
+has failed.
+"""
 
 from typing import Any
 
@@ -8,7 +10,10 @@ from prefect.context import TaskRunContext
 
 from prompts.engine.errors import ModelUnavailable
 
-PATIENT = (30.0, 120.0)  # seconds after which an index run, for which nobody waits, tries a step again
+PATIENT = (
+    30.0,
+    120.0,
+)  # seconds after which an index run, for which nobody waits, tries a step again
 BRIEF = (5.0, 20.0)  # the same for a question, for which somebody may wait
 
 

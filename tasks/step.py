@@ -23,16 +23,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 StepFunction = Callable[P, Awaitable[R]]
 
-MODEL = "model"  # the tag of tasks that ask one
+MODEL = "model"  # a tag
 
 
 def step(
     name: str, waits: Sequence[float] = (), asks_model: bool = False
 ) -> Callable[[StepFunction[P, R]], StepFunction[P, R]]:
-    """Make a function a step, tried again after `waits` (seconds) where a model is away.
-
-    Prefect, which walks through what it is given, is given no records.
-    """
+    """Make a function a step, tried again after `waits` (seconds) where a model is away."""
 
     def decorate(function: StepFunction[P, R]) -> StepFunction[P, R]:
         task = Task(
@@ -71,10 +68,9 @@ def step(
 
 async def _do(work: StepFunction[[], None]) -> State[None] | None:
     try:
-        await work()
+        return await work()
     except Exception as error:
         mask_error(error)
         if not isinstance(error, TrellisError | EngineError):
             raise
-        return Failed(message=str(error), data=error)  # without a traceback
-    return None
+        return Failed(message=str(error), data=error)

@@ -1,4 +1,6 @@
-"""Who watches the steps is told of each that begins or ends: a progress bar, a stream of events, a benchmark."""
+"""Who watches the steps is told of each that begins or ends: a progress bar, a stream of events, a
+benchmark.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,6 @@
-"""A mode as the registry knows it: a name, and the functions that find what an answer is written from."""
+"""A mode as the registry knows it: a name, and the functions that find what an answer is written
+from.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable

@@ -31,12 +31,12 @@ def modes() -> Mapping[str, QueryMode]:
 
 
 def mode_names() -> tuple[str, ...]:
-    """Name what a question may be asked in: `auto`, which chooses, the search, and all other modes."""
+    """Name what a question may be asked in: `auto`, the search, and all other modes."""
     return AUTO, SEARCH, *modes()
 
 
 def check_mode(name: str) -> None:
-    """Raise SettingsError for a mode that does not exist; it names the nearest and all there are."""
+    """Raise SettingsError for a mode that does not exist, with the nearest and all others."""
     if name not in mode_names():
         known = ", ".join(mode_names())
         near = did_you_mean(name, mode_names())
@@ -44,6 +44,6 @@ def check_mode(name: str) -> None:
 
 
 def find_mode(name: str) -> QueryMode:
-    """Find a mode that is neither `auto` nor the search. Raise SettingsError where there is none."""
+    """Find a mode that is neither `auto` nor the search. Raises SettingsError for no mode."""
     check_mode(name)
     return modes()[name]

@@ -27,7 +27,9 @@ from tasks.tables.answer import documents_with_tables, sourced_table_answer
 
 
 async def answer_by_search(resources: Resources) -> Response:
-    """Answer from memory where that suffices, else from the passages that a search finds; remember what it took."""
+    """Answer from memory where that suffices, else from the passages that a search finds; remember
+    what it took.
+    """
     question, memory, search = resources.question, resources.memory, resources.search
     recall = await check_trigger(question.queries, memory)  # trigger check
     if recall.used:
@@ -59,16 +61,24 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     filtered = await filter_passages(request, passages, Filter(models))  # filter
     kept_passages = filtered.kept(passages)
     chunks, planner = search.chunks(kept_passages), PlanTable(models)
-    pool, core = LazySequence(lambda: pool_of(chunks)), LazySequence(lambda: core_content(openings(chunks)))
+    pool, core = (
+        LazySequence(lambda: pool_of(chunks)),
+        LazySequence(lambda: core_content(openings(chunks))),
+    )
     tabular = is_tabular(first_units(chunks, FIRST_UNITS))
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
     if table.is_computed and not resources.writes:  # where a model writes, it is a note for that below
         return ModeResult(
-            AnswerContext(table.sources, table.notes), passages, table.stated, route=route, filtered=filtered,
-            structure="table", subquestions=table.subquestions,
-        )  # fmt: skip
+            AnswerContext(table.sources, table.notes),
+            passages,
+            table.stated,
+            route=route,
+            filtered=filtered,
+            structure="table",
+            subquestions=table.subquestions,
+        )
     structured = await structurize(pool, question.text, Structurize(models, route.type), wanted=forced is not None)
     parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
     several = parts if len(parts) > 1 else []
@@ -77,7 +87,11 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     sources = search.joined([*table.sources, *cited, *search.sources(kept_passages)])
     notes = [*disagreement_notes(filtered), *table.notes, *structure_note(structured, sources)]
     return ModeResult(
-        AnswerContext(sources, [*notes, *(part.note(sources) for part in answers)]), passages, route=route,
-        filtered=filtered, subquestions=(*table.subquestions, *(part.subquestion for part in answers)),
-        structure=structured.type, structures=traced_structures(structured),
-    )  # fmt: skip
+        AnswerContext(sources, [*notes, *(part.note(sources) for part in answers)]),
+        passages,
+        route=route,
+        filtered=filtered,
+        subquestions=(*table.subquestions, *(part.subquestion for part in answers)),
+        structure=structured.type,
+        structures=traced_structures(structured),
+    )

@@ -14,7 +14,9 @@ from storage.workspace_db import RunRow
 
 @asynccontextmanager
 async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
-    """A row in the history: what the block puts into the summary (nothing: no row), or how the block failed."""
+    """A row in the history: what the block puts into the summary (nothing: no row), or how the
+    block failed.
+    """
     started, summary = utc_now(), dict[str, object]()
     try:
         yield summary

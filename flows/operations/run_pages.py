@@ -1,4 +1,6 @@
-"""The pages of index runs and of recorded questions, in Markdown: all that a reader may want to see of one."""
+"""The pages of index runs and of recorded questions, in Markdown: all that a reader may want to see
+of one.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,8 +37,9 @@ ADDRESS_FIELDS = ("url", "link", "source_url")
 
 
 def _section(title: str, rows: Iterable[tuple[str, str]], note: str) -> list[str]:
-    """Write a list under a heading and a note, each entry a label and a text, the first of them; nothing where it is
-    empty. No table: Prefect's pages show the beginning of a long cell only."""
+    """Write a list under a heading and a note, each entry a label and a text, the first of them;
+    nothing where it is empty. No table: Prefect's pages show the beginning of a long cell only.
+    """
     every = list(rows)
     if not every:
         return []
@@ -49,8 +52,9 @@ def _section(title: str, rows: Iterable[tuple[str, str]], note: str) -> list[str
 
 
 def read_run(report: IndexReport, runtime: Runtime) -> tuple[list[DeadLetter], list[tuple[Report, int]]]:
-    """What failed, and the reports of the largest communities with the number of their entities, in the generation that
-    a run left."""
+    """What failed, and the reports of the largest communities with the number of their entities, in
+    the generation that a run left.
+    """
     with runtime.workspace.read(report.generation) as generation:
         letters = generation.extractions.dead_letters() if report.dead_letters else []
         if not report.published:
@@ -82,9 +86,12 @@ def quality_in_words(quality: CommunityQuality) -> str:
 
 
 def index_page(
-    report: IndexReport, sources: Sequence[str], failed: Sequence[DeadLetter], largest: Sequence[tuple[Report, int]],
+    report: IndexReport,
+    sources: Sequence[str],
+    failed: Sequence[DeadLetter],
+    largest: Sequence[tuple[Report, int]],
     used: Sequence[UsageRow],
-) -> str:  # fmt: skip
+) -> str:
     """The page in Markdown."""
     letters = [(f"{row.item}, {row.step}", f"{row.error} {row.remedy}") for row in failed]
     skipped = [(row.path, row.reason) for row in report.skipped]
@@ -133,8 +140,9 @@ def answer_in_words(answer: Answer) -> str:
 
 
 def address_of(document: Document) -> str:
-    """Where a document can be read: the web address that it names itself, else the path of its file; empty where it has
-    neither."""
+    """Where a document can be read: the web address that it names itself, else the path of its
+    file; empty where it has neither.
+    """
     for name in ADDRESS_FIELDS:
         address = str(document.metadata.get(name, ""))
         if urlsplit(address).scheme in {"http", "https"}:
@@ -204,16 +212,13 @@ def _way(trace: Trace) -> list[tuple[str, str]]:
         ("filter", f"passages: {judged}"),
         *(("filter", f"{row.document}: {row.explanation}") for row in counts.conflicts),
         ("route", "".join([f"evidence as {route.type} ({sure}): {route.reason}", *used])),
-        *(
-            ("report", f"{row.title} (level {row.level}): {row.points} points")
-            for row in trace.reports if row.points
-        ),
+        *(("report", f"{row.title} (level {row.level}): {row.points} points") for row in trace.reports if row.points),
         *((f"part {number}", f"{row.question} → {row.answer}") for number, row in enumerate(trace.subquestions, 1)),
         ("answer", f"{ANSWERED_BY[trace.answered_by]}, effort {trace.effort}"),
         *(("answer", f"no call for {row.step}: {row.reason}") for row in trace.spared),
         *((row.step, in_place_of(row)) for row in trace.degraded),
         *(("answer", f"the marker {marker} named no source") for marker in trace.removed_markers),
-    ]  # fmt: skip
+    ]
 
 
 def _recalled(decision: TriggerDecision) -> str:

@@ -1,4 +1,6 @@
-"""Artifacts of a run in Prefect's user interface: summaries, tables and progress bars; none holds up the run."""
+"""Artifacts of a run in Prefect's user interface: summaries, tables and progress bars; none holds
+up the run.
+"""
 
 import asyncio
 import logging
@@ -17,7 +19,6 @@ from prefect.artifacts import (
 from prefect.exceptions import PrefectException
 
 from flows.orchestration.run_folder import PAGE, keep
-from flows.usage import plain
 from prompts.engine.key_masking import mask_keys
 
 logger = logging.getLogger(__name__)
@@ -43,15 +44,18 @@ async def put(key: str, content: str | Sequence[Mapping[str, Cell]], description
 
 
 async def put_page(key: str, page: str, summary: Sequence[str], workspace: Path) -> None:
-    """Keep a page with texts in the workspace, and put a summary without any on the page of the run."""
+    """Keep a page with texts in the workspace, and put a summary without any on the page of the
+    run.
+    """
     path = keep(workspace, PAGE, page)
-    await put(key, "\n\n".join([*summary, f"The page with all texts: {plain(str(path))}"]), summary[0])
+    await put(key, "\n\n".join([*summary, f"The page with all texts: `{path}`"]), summary[0])
 
 
 class Progress:
     """The progress of the steps as bars, renewed every two seconds while the block lasts.
 
-    A block that ends before the first of them leaves none; one that was shown is shown at its end too.
+    A block that ends before the first of them leaves none; one that was shown is shown at its end
+    too.
     """
 
     def __init__(self) -> None:
@@ -69,7 +73,10 @@ class Progress:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._sending is not None:
             self._sending.cancel()

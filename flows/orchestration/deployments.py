@@ -12,7 +12,11 @@ from importlib.metadata import version
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, DeploymentStatus
+from prefect.client.schemas.objects import (
+    ConcurrencyLimitConfig,
+    ConcurrencyLimitStrategy,
+    DeploymentStatus,
+)
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
@@ -31,7 +35,9 @@ NIGHTLY, NOW, ASK = "index-nightly", "index-now", "ask"
 
 
 class Plan(Record):
-    """What to deploy. Without a `cron` nothing is scheduled; `timezone` is its own; no workspace: a run's settings."""
+    """What to deploy. Without a `cron` nothing is scheduled; `timezone` is its own; no workspace: a
+    run's settings.
+    """
 
     sources: tuple[str, ...] = ()
     workspace: str | None = None
@@ -40,7 +46,9 @@ class Plan(Record):
 
 
 async def deployments(plan: Plan) -> list[RunnerDeployment]:
-    """Make the deployments of a plan, not registered yet. UsageError for no cron expression, or no time zone."""
+    """Make the deployments of a plan, not registered yet. UsageError for no cron expression, or no
+    time zone.
+    """
     place = {"workspace": plan.workspace} if plan.workspace else {}
     parameters = {**({"source": list(plan.sources)} if plan.sources else {}), **place}
     module = EntrypointType.MODULE_PATH
@@ -63,7 +71,11 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
     limit = _one_at_a_time("ENQUEUE")
     made.append(
         await index.ato_deployment(
-            NOW, parameters=parameters, concurrency_limit=limit, description=now, entrypoint_type=module
+            NOW,
+            parameters=parameters,
+            concurrency_limit=limit,
+            description=now,
+            entrypoint_type=module,
         )
     )
     ask = "Answer one question from the documents that are indexed, with its sources."
@@ -76,10 +88,11 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
 
 
 async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[[], None]) -> None:
-    """Register deployments and run what is scheduled or asked for, until Ctrl-C or SIGTERM; then cancel what runs.
+    """Register deployments and run what is scheduled or asked for, until Ctrl-C or SIGTERM; then
+    cancel what runs.
 
-    `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot be reached,
-    UsageError where a deployment of that name is served by others.
+    `ready` is called as soon as runs can be asked for. Raises StorageError where the server cannot
+    be reached, UsageError where a deployment of that name is served by others.
     """
     runner = Runner()
     async with get_client() as client:
@@ -105,7 +118,8 @@ async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[
 async def register(runner_deployments: Sequence[RunnerDeployment], pool: str) -> None:
     """Register deployments for the workers of a pool, which have Trellis installed.
 
-    Raises UsageError for a pool that does not exist, StorageError where the server cannot be reached.
+    Raises UsageError for a pool that does not exist, StorageError where the server cannot be
+    reached.
     """
     async with get_client() as client:
         await _prepare(client)
@@ -129,7 +143,9 @@ async def _prepare(client: PrefectClient) -> None:
 
 
 async def _not_taken(client: PrefectClient, deployment: RunnerDeployment) -> None:
-    """Raise UsageError where others serve a deployment of that name: a second one would take the runs of the first."""
+    """Raise UsageError where others serve a deployment of that name: a second one would take the
+    runs of the first.
+    """
     try:
         other = await client.read_deployment_by_name(deployment.full_name)
     except ObjectNotFound:

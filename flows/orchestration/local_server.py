@@ -1,4 +1,4 @@
-"""The Prefect server: whether it answers, and one on this machine for as long as somebody needs it."""
+"""The Prefect server: whether it answers, and one of our own for as long as it is needed."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -30,7 +30,7 @@ REMEDY = (
     "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` and recorded runs then "
     "start their own."
 )
-# A busy SQLite gets time, and its server writes in batches, which halves its work; pages stay on this machine.
+# A busy SQLite gets time, its server writes in batches, and pages stay on this machine.
 SETTINGS = {
     "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
     "PREFECT_SERVER_LOGS_STREAM_OUT_ENABLED": "true",  # what `prefect deployment run --watch` prints
@@ -74,12 +74,15 @@ def prefect_server() -> Iterator[str]:
         waiting(check_server)(settings.api.url)
         yield settings.api.url
         return
-    with own_server(_any_port(), settings.home) as address, temporary_settings({PREFECT_API_URL: address}):
+    with (
+        own_server(_any_port(), settings.home) as address,
+        temporary_settings({PREFECT_API_URL: address}),
+    ):
         yield address
 
 
 def keep_server() -> None:
-    """Keep a `prefect_server` until this process ends: Prefect tells it the last events only then."""
+    """Keep a `prefect_server` until this process ends: Prefect sends the last events then."""
     held = ExitStack()
     atexit.register(held.close)  # before Prefect's workers are registered, hence after they have ended
     held.enter_context(prefect_server())
@@ -87,10 +90,12 @@ def keep_server() -> None:
 
 @contextmanager
 def own_server(port: int | None, home: Path) -> Iterator[str]:
-    """A server of our own; gives the address of its API and ends it with the block, or with this process.
+    """A server of our own; gives the address of its API and ends it with the block, or with this
+    process.
 
-    Without a port it is Prefect's usual one, or another where something else listens there. `home` takes its log. What
-    the environment sets already stays as it is. Raises UsageError where the port cannot be had.
+    Without a port it is Prefect's usual one, or another where something else listens there. `home`
+    takes its log. What the environment sets already stays as it is. Raises UsageError where the
+    port cannot be had.
     """
     chosen = _port(port)
     address = f"http://{HOST}:{chosen}/api"
@@ -100,7 +105,12 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
             [sys.executable, "-P", "-m", "flows.orchestration.server_process", *command],
-            env={**SETTINGS, **os.environ, "PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address},
+            env={
+                **SETTINGS,
+                **os.environ,
+                "PREFECT_API_URL": address,
+                "PREFECT_SERVER_UI_API_URL": address,
+            },
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -130,7 +140,10 @@ def _port(wanted: int | None) -> int:
             f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME of its own.",
         )
     if wanted is not None:
-        raise UsageError(f"Port {port} is taken by another program.", "Give another --port, or none for a free one.")
+        raise UsageError(
+            f"Port {port} is taken by another program.",
+            "Give another --port, or none for a free one.",
+        )
     return _any_port()
 
 
@@ -159,7 +172,11 @@ def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
     with httpx.Client(timeout=ANSWERS_WITHIN, trust_env=False) as client:
         while time.monotonic() < until:
             if process.poll() is not None:
-                raise StorageError(log, f"the Prefect server ended at its start: {_last_words(log)}", "See that file.")
+                raise StorageError(
+                    log,
+                    f"the Prefect server ended at its start: {_last_words(log)}",
+                    "See that file.",
+                )
             try:
                 if client.get(f"{address}/health").status_code == 200:
                     return

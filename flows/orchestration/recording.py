@@ -1,4 +1,6 @@
-"""What the flows share: logs of all layers on a run's page, no key in them, progress, SIGTERM, an end in words."""
+"""What the flows share: logs of all layers on a run's page, no key in them, progress, SIGTERM, an
+end in words.
+"""
 
 import asyncio
 import logging
@@ -47,7 +49,9 @@ def index_run_name() -> str:
 
 @asynccontextmanager
 async def recorded(settings: Settings) -> AsyncIterator[Progress]:
-    """Around the work of a flow, as soon as it knows its settings: gives what its progress is told to."""
+    """Around the work of a flow, as soon as it knows its settings: gives what its progress is told
+    to.
+    """
     settings.keep_secrets()
     show_logs()
     if settings.workspace.is_dir():
@@ -59,9 +63,11 @@ async def recorded(settings: Settings) -> AsyncIterator[Progress]:
 def ends_in_words(
     in_words: Callable[[RecordT], str],
 ) -> Callable[[Callable[P, Awaitable[RecordT]]], Callable[P, Awaitable[RecordT]]]:
-    """Let a flow end with a message for people; whoever called it gets its result, or its error raised.
+    """Let a flow end with a message for people; whoever called it gets its result, or its error
+    raised.
 
-    Prefect takes a state that a flow returns for how it ended, and would put a traceback before the words of an error.
+    Prefect takes a state that a flow returns for how it ended, and would put a traceback before the
+    words of an error.
     """
 
     def decorate(function: Callable[P, Awaitable[RecordT]]) -> Callable[P, Awaitable[RecordT]]:
@@ -100,15 +106,20 @@ async def within(minutes: float | None) -> AsyncIterator[None]:
 async def ended_by_signals() -> AsyncIterator[None]:
     """Around the work of a flow: SIGTERM ends it wherever it comes.
 
-    Prefect's handler raises in whatever the main thread is just doing. In a callback of the event loop asyncio only
-    logs that, and the run would go on. So the loop hears of the signal too, and cancels the work; Prefect's handler
-    stays in its place, where its runner looks for it.
+    Prefect's handler raises in whatever the main thread is just doing. In a callback of the event
+    loop asyncio only logs that, and the run would go on. So the loop hears of the signal too, and
+    cancels the work; Prefect's handler stays in its place, where its runner looks for it.
     """
     task = asyncio.current_task()
     if task is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop, raising, heard, over = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM), False, False
+    loop, raising, heard, over = (
+        asyncio.get_running_loop(),
+        signal.getsignal(signal.SIGTERM),
+        False,
+        False,
+    )
 
     def hear() -> None:
         nonlocal heard
@@ -140,10 +151,11 @@ class RunLog(APILogHandler):
 
 
 def show_logs() -> None:
-    """Let the loggers of our layers reach the page of a run, from the level on that Prefect's setting names.
+    """Let the loggers of our layers reach the page of a run, from the level on that Prefect's
+    setting names.
 
-    Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) is read when Prefect is imported, which a worker does
-    long before it loads a flow.
+    Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) is read when Prefect is imported,
+    which a worker does long before it loads a flow.
     """
     for layer in LAYERS:
         own = logging.getLogger(layer)

@@ -1,7 +1,7 @@
 """What a recorded run leaves in its workspace: its parameters, its page and its result.
 
-Prefect keeps ids, sizes and states, and the parameters of a run. Texts of documents and answers are kept here alone, in
-`recorded/RUN/` of the workspace, where RUN is the id of Prefect's flow run.
+Prefect keeps ids, sizes and states, and the parameters of a run. Texts of documents and answers are
+kept here alone, in `recorded/RUN/` of the workspace, where RUN is the id of Prefect's flow run.
 """
 
 import shutil
@@ -26,7 +26,7 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 
 def keep_parameters(workspace: Path) -> Path | None:
-    """Keep the parameters of the flow run that goes on; its folder, or None outside of a flow run."""
+    """Keep the parameters of this flow run; gives its folder, None outside of a run."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return None
@@ -53,10 +53,11 @@ def result_of(workspace: Path, flow_run: UUID, kind: type[RecordT]) -> RecordT |
 
 
 def forget_runs(workspace: Path, holds: Callable[[str], bool]) -> int:
-    """Delete the flow runs of a workspace that have left a text of which `holds` is true, with all they have left.
+    """Delete the flow runs of a workspace that have left a text of which `holds` is true, with all
+    they have left.
 
-    Prefect's server, the configured one or one of our own, deletes its records of them. Returns how many runs it were.
-    Raises StorageError where that server does not answer.
+    Prefect's server, the configured one or one of our own, deletes its records of them. Returns how
+    many runs it were. Raises StorageError where that server does not answer.
     """
     folders = [folder for folder in sorted((workspace / RECORDED).glob("*")) if _any(folder, holds)]
     if folders:

@@ -1,4 +1,5 @@
-"""The process of a Prefect server: the command `prefect`, which also ends when its standard input is closed.
+"""The process of a Prefect server: the command `prefect`, which also ends when its standard input
+is closed.
 
 The system closes it whatever the owner dies of, so that no killed command leaves a server behind.
 """

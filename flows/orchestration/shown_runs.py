@@ -1,4 +1,6 @@
-"""What a run shows: its page and result in the workspace; on Prefect's page figures and ids, and no texts."""
+"""What a run shows: its page and result in the workspace; on Prefect's page figures and ids, and no
+texts.
+"""
 
 import asyncio
 import logging
@@ -27,7 +29,9 @@ logger = logging.getLogger(__name__)
 
 
 async def show_index_run(report: IndexReport, sources: Sequence[str], runtime: Runtime) -> None:
-    """Keep the report and its page in the workspace, show its figures, and announce what was published."""
+    """Keep the report and its page in the workspace, show its figures, and announce what was
+    published.
+    """
     workspace, used = runtime.settings.workspace, usage_rows(runtime.models.meter)
     failed, largest = await asyncio.to_thread(read_run, report, runtime)
     keep(workspace, RESULT, report.model_dump_json())

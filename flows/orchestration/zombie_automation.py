@@ -1,14 +1,20 @@
 """Zombie runs, whose process was killed: a Prefect automation ends them.
 
-Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more, and Prefect would
-show its run as running for ever.
+Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more,
+and Prefect would show its run as running for ever.
 """
 
 from datetime import timedelta
 
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import StateType
-from prefect.events import AutomationCore, ChangeFlowRunState, EventTrigger, Posture, ResourceSpecification
+from prefect.events import (
+    AutomationCore,
+    ChangeFlowRunState,
+    EventTrigger,
+    Posture,
+    ResourceSpecification,
+)
 
 SILENT_AFTER = 75  # seconds: two heartbeats are missing
 TAG = "trellis"  # of our deployments' runs: other runs of a server may say less often that they are alive
