@@ -16,6 +16,7 @@ from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache, open_
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import ModelMisconfigured, ModelUnavailable
 from prompts.engine.limits import RateLimiter
+from prompts.engine.local_models import CrossEncoderScorer
 from prompts.engine.models import Models, Role
 from prompts.engine.reply_bound import bound_replies
 from prompts.engine.rerankers import Reranker, open_reranker
@@ -73,8 +74,6 @@ class Runtime:
         """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
         if not self.settings.grounding:
             return word_coverage
-        from prompts.engine.local_models import CrossEncoderScorer
-
         return CrossEncoderScorer(self.settings.grounding, backend=self.settings.model_backend, allow_download=True)
 
     @cached_property

@@ -19,7 +19,7 @@ from flows.operations.watch import ask_watched, watch
 from flows.orchestration.artifacts import Progress, put
 from flows.orchestration.local_server import prefect_server
 from flows.orchestration.recording import recorded
-from flows.orchestration.run_folder import PAGE, PARAMETERS, RECORDED, result_of
+from flows.orchestration.run_folder import PAGE, RECORDED, STARTED, result_of
 from flows.query import query
 from flows.runtime import open_runtime
 from flows.settings import load_settings
@@ -131,7 +131,7 @@ async def test_a_recorded_answer_is_kept_in_the_workspace(indexed: Path) -> None
     state = await query("Who designed the Orla Bridge?", workspace=str(indexed), return_state=True)
     assert result_of(indexed, id_of(state), Answer) == await state.aresult()
     assert "designed by Tomas Reyd" in kept(indexed, state, PAGE)
-    assert json.loads(kept(indexed, state, PARAMETERS))["question"] == "Who designed the Orla Bridge?"
+    assert json.loads(kept(indexed, state, STARTED))["parameters"]["question"] == "Who designed the Orla Bridge?"
 
 
 @pytest.mark.parametrize("mode", ["struct", "local", "global", "mix", "traverse"])
