@@ -10,7 +10,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -97,14 +97,16 @@ class DaskRunner(Runner):
 
     async def do(self, job: "Job") -> "Outcome":
         """Have a worker do a job. Raises its errors, and RunnerFailed."""
-        from distributed import CancelledError, KilledWorker, NoValidWorkerError  # an extra
+        from distributed import CancelledError, KilledWorker  # an extra
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import NoValidWorkerError
 
         future = self._client.submit(run_job, job, pure=False, retries=RETRIES)
         try:
             outcome: Outcome = await future
         except KilledWorker as error:
             raise RunnerFailed("workers died again and again over one batch") from error
-        except (NoValidWorkerError, CancelledError, OSError) as error:
+        except (NoValidWorkerError, CancelledError, CommClosedError) as error:
             raise RunnerFailed(f"it is gone, or has no worker left ({error})") from error
         finally:
             future.release()  # a job that nobody waits for is not begun
@@ -137,18 +139,21 @@ async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
     except ImportError as error:
         expected = f"`pip install 'trellis-rag[dask]'` first ({error}), or runner local"
         raise SettingsError("runner", "dask", expected) from error
-    wanted: Any = settings.runner_address
-    if wanted is None:
-        count = settings.runner_workers or os.cpu_count() or 1
-        wanted = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None, asynchronous=True)
-    with dask.config.set({"distributed.scheduler.no-workers-timeout": PATIENCE}):
+    count = settings.runner_workers or os.cpu_count() or 1
+    patience = {"distributed.scheduler.no-workers-timeout": PATIENCE}
+    async with AsyncExitStack() as held:
         try:
-            client = await Client(wanted, timeout=PATIENCE, asynchronous=True, set_as_default=False)
+            with dask.config.set(patience):
+                address: Any = settings.runner_address or await held.enter_async_context(
+                    LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None, asynchronous=True)
+                )
+                client = await held.enter_async_context(
+                    Client(address, timeout=PATIENCE, asynchronous=True, set_as_default=False)
+                )
             await client.wait_for_workers(1, timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
             place = settings.runner_address or "this machine"
-            raise RunnerFailed(f"no worker answers at {place} ({error or 'nothing came'})") from error
-    async with client:
+            raise RunnerFailed(f"no worker answers at {place} ({str(error) or type(error).__name__})") from error
         yield DaskRunner(runtime, client, list(await client.nthreads()))
 
 
