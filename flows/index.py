@@ -162,7 +162,10 @@ async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, run
 
 
 async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Runtime) -> int | None:
-    """Its number; None where nothing came of it but the failures that were there before."""
+    """Build and publish the next generation.
+
+    Gives its number, or None where nothing came of it but the failures that were there before.
+    """
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
     # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
     async with (

@@ -129,7 +129,7 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
 
 
 async def respond(resources: Resources, mode: Mode) -> Response:
-    """The answer in one mode."""
+    """Answer in one mode."""
     if mode == SEARCH:
         return await answer_by_search(resources)
     result = await mode_result(resources.in_mode(mode), find_mode(mode))
@@ -137,9 +137,7 @@ async def respond(resources: Resources, mode: Mode) -> Response:
 
 
 async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
-    """What a mode brings; a structure that the caller asks for is made of the passages that it
-    finds.
-    """
+    """Have a mode find its evidence; a structure that the caller asks for is made of its passages."""
     if (structure := resources.question.options.structure) is None:
         return await call_with(mode.run, resources)
     if mode.retrieve is None:
@@ -153,15 +151,10 @@ async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """The k best passages for a question, without answering it. Raises SettingsError for a mode
-    that does not exist.
-    """
+    """Find the k best passages for a question. Raises SettingsError for a mode that does not exist."""
     check_mode(options.mode)
-    started, k, resources = (
-        time.monotonic(),
-        options.k or LISTED,
-        await resources_for(question, options, session),
-    )
+    started, k = time.monotonic(), options.k or LISTED
+    resources = await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
     retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect import State
 from prefect.context import FlowRunContext, TaskRunContext
@@ -29,6 +29,7 @@ from storage.records import Record
 
 P = ParamSpec("P")
 RecordT = TypeVar("RecordT", bound=Record)
+FlowFunction = Callable[P, Coroutine[Any, Any, RecordT]]
 
 LAYERS = ("flows", "tasks", "prompts", "storage")
 # The loggers of Prefect that hold what a run says, and what it fails with.
@@ -62,7 +63,7 @@ async def recorded(settings: Settings) -> AsyncIterator[Progress]:
 
 def ends_in_words(
     in_words: Callable[[RecordT], str],
-) -> Callable[[Callable[P, Awaitable[RecordT]]], Callable[P, Awaitable[RecordT]]]:
+) -> Callable[[FlowFunction[P, RecordT]], FlowFunction[P, RecordT]]:
     """Let a flow end with a message for people; whoever called it gets its result, or its error
     raised.
 
@@ -70,7 +71,7 @@ def ends_in_words(
     words of an error.
     """
 
-    def decorate(function: Callable[P, Awaitable[RecordT]]) -> Callable[P, Awaitable[RecordT]]:
+    def decorate(function: FlowFunction[P, RecordT]) -> FlowFunction[P, RecordT]:
         @wraps(function)
         async def run(*args: P.args, **kwargs: P.kwargs) -> RecordT:
             state: State[RecordT] | State[Exception]
