@@ -22,7 +22,6 @@ from tests.server.client import Server
 from tests.workspaces import write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-LOADED = "import sys; from flows.__main__ import main; main({0!r}); print(*sorted(sys.modules), file=sys.stderr)"
 HEAVY = {"prefect", "duckdb", "dspy", "numpy", "pydantic", "rich"}
 COMMANDS = (
     "index tune prompt ask retrieve reports graph show status generations rollback dead-letter export archive restore "
@@ -43,11 +42,6 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "flows.cli.command" in loaded
     assert loaded & HEAVY == set()
-
-
-def test_asking_loads_neither_prefect_nor_without_a_model_dspy(indexed: Path) -> None:
-    done = run(LOADED.format(["ask", "Who designed Orla Bridge?", "--workspace", str(indexed)]))
-    assert (done.returncode, {"duckdb", "prefect", "dspy"} & set(done.stderr.split())) == (0, {"duckdb"}), done.stderr
 
 
 @pytest.mark.parametrize(
