@@ -5,7 +5,7 @@ import tasks.prefect_environment  # noqa: F401 -- before Prefect
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from prefect import State, Task
 from prefect.cache_policies import NO_CACHE
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 StepFunction = Callable[P, Awaitable[R]]
 
-MODEL = "model"  # a tag
+MODEL = "model"
 
 
 def step(
@@ -32,7 +32,7 @@ def step(
     """Make a function a step, tried again after `waits` (seconds) where a model is away."""
 
     def decorate(function: StepFunction[P, R]) -> StepFunction[P, R]:
-        task = Task(
+        task: Any = Task(
             _do,
             name=name,
             task_run_name=name,

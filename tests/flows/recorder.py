@@ -1,11 +1,13 @@
 """What does Prefect's server know of a run? It learns of most things a moment later, so these ask until it does."""
 
 import asyncio
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Awaitable, Collection
+from typing import Any, TypeVar
 from uuid import UUID
 
 from prefect import State
+
+T = TypeVar("T")
 
 WAIT = 90.0  # seconds
 PAUSE = 0.2
@@ -39,7 +41,16 @@ async def task_runs(flow_run: str | UUID, expected: Collection[str], count: int 
     ]
 
 
-def id_of(state: "State[Any]") -> UUID:
+def end_of(run: Awaitable[State[T]]) -> State[T]:
+    """The state in which a flow run ends, outside of an event loop."""
+
+    async def wait() -> State[T]:
+        return await run
+
+    return asyncio.run(wait())
+
+
+def id_of(state: State[Any]) -> UUID:
     """The id of the flow run that ended in a state."""
     assert state.state_details.flow_run_id is not None
     return state.state_details.flow_run_id

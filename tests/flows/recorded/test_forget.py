@@ -21,7 +21,7 @@ from flows.query import query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
-from tests.flows.recorder import id_of, logs
+from tests.flows.recorder import end_of, id_of, logs
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -80,10 +80,10 @@ def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path,
     others = write_rows(tmp_path / "others.jsonl", ROWS[:2])
     asyncio.run(index(str(docs), workspace=mine))
     asyncio.run(index(str(others), workspace=other))
-    naming = asyncio.run(query(f"Where did {SECRET} live?", workspace=mine, return_state=True))
-    answered = asyncio.run(query("Who lent Tomas Reyd crowns?", workspace=mine, return_state=True))
-    kept = asyncio.run(query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"], return_state=True))
-    elsewhere = asyncio.run(query(f"Where did {SECRET} live?", workspace=other, return_state=True))
+    naming = end_of(query(f"Where did {SECRET} live?", workspace=mine, return_state=True))
+    answered = end_of(query("Who lent Tomas Reyd crowns?", workspace=mine, return_state=True))
+    kept = end_of(query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"], return_state=True))
+    elsewhere = end_of(query(f"Where did {SECRET} live?", workspace=other, return_state=True))
     assert fresh("forget", "secret", "--json").json["run_records"] >= 2
     there = [asyncio.run(is_there(id_of(state))) for state in (naming, answered, kept, elsewhere)]
     assert there == [False, False, True, True]
@@ -93,7 +93,7 @@ def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path,
 @pytest.mark.usefixtures("api", "unembedded")
 def test_prefect_is_told_no_text_of_a_document(fresh: Command, docs: Path) -> None:
     asyncio.run(index(str(docs), workspace=str(fresh.workspace)))
-    state = asyncio.run(query("Who lent Tomas Reyd crowns?", workspace=str(fresh.workspace), return_state=True))
+    state = end_of(query("Who lent Tomas Reyd crowns?", workspace=str(fresh.workspace), return_state=True))
     asyncio.run(logs(id_of(state)))
     home = Path(os.environ["PREFECT_HOME"])
     assert [path for path in home.rglob("*") if path.is_file() and b"Mottlegrave" in path.read_bytes()] == []

@@ -1,6 +1,5 @@
 """No configured key leaves the process in text that comes from outside, whatever a server says and wherever it goes."""
 
-import asyncio
 import base64
 import gzip
 import json
@@ -30,6 +29,7 @@ from flows.train import TrainOptions, train
 from prompts.engine.key_masking import MASK
 from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
+from tests.flows.recorder import end_of
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -214,25 +214,23 @@ def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
     gold = [{"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]} for question in asked]
     questions, place = write_rows(tmp_path / "gold.jsonl", gold), str(fresh.workspace)
     tell(leaky, {"kind": "says_too"})
-    said: list[object] = [asyncio.run(index(str(source), workspace=place, return_state=True))]
-    said += [asyncio.run(query(QUESTION, workspace=place, return_state=True))]
+    said: list[object] = [end_of(index(str(source), workspace=place, return_state=True))]
+    said += [end_of(query(QUESTION, workspace=place, return_state=True))]
     page = tmp_path / "page.html"
     said += [
-        asyncio.run(
-            evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True)
-        )
+        end_of(evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True))
     ]
     leaky.misbehave({"kind": "writes", "step": "answer", "says": written(SAYS)}, {"kind": "says_too", "says": SAYS})
     options = TrainOptions("answer", questions=questions, by="bootstrap", measure="exact_match", use=True)
-    said += [asyncio.run(train(options, workspace=place, return_state=True))]
+    said += [end_of(train(options, workspace=place, return_state=True))]
     program = fresh.workspace / "programs" / "answer.json"
     assert MASK in program.read_text("utf-8"), "what the server said of the key is in the demonstrations"
     tell(leaky, {"kind": "says_too"})
-    said += [asyncio.run(query(QUESTION, workspace=place, mode="naive", return_state=True))]
+    said += [end_of(query(QUESTION, workspace=place, mode="naive", return_state=True))]
     assert any(MASK in str(sent) for sent in leaky.sent("answer")), "the compiled step was asked"
     for rule in ({"kind": "rate_limit", "retry_after": KEY}, {"kind": "server_error", "status": 400}):
         tell(leaky, rule)
-        said += [asyncio.run(query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True))]
+        said += [end_of(query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True))]
     tell(leaky, {"kind": "says_too"})
     said += capsys.readouterr()
     kept = tmp_path / "kept"
