@@ -8,7 +8,8 @@ from pathlib import Path
 from benchmarks.retrieval import misspelt
 from benchmarks.runner import DATA, DataMissingError, Run, measure, option, share
 from benchmarks.sets import SETS, files_of, index, open_set, read_rows, settings_in
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session, open_session
 
 SET = "2wiki_6119"

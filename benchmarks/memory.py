@@ -19,7 +19,7 @@ from flows.session import Session, open_session
 from flows.settings import Settings, load_settings
 from tasks.memory import check_trigger
 from tasks.route import SEARCH
-from tasks.step import watched
+from tasks.watching import watched
 
 TAUS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 OWN_TAUS = (0.4, 0.6, 0.8, 0.9, 1.0)

@@ -15,8 +15,8 @@ from benchmarks.retrieval import floors
 from benchmarks.rows import read_passages
 from benchmarks.runner import Cell, Run, share
 from benchmarks.sets import SETS, BenchmarkSet, index, read_rows, settings_in
-from flows.query import answer_question
-from flows.question import AskOptions, retrieve_passages
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from storage.answer_records import Effort

@@ -9,7 +9,8 @@ from benchmarks.answers import CHINESE, ENGLISH, FOREIGN, halves, known_here
 from benchmarks.model_answers import WAYS, AnswerRow, AskedSet, figures, rows_of
 from benchmarks.runner import Cell, Run
 from benchmarks.sets import SETS, index, settings_in
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
 from storage.evaluation_records import EvaluationQuestion

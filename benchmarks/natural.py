@@ -9,7 +9,8 @@ from pathlib import Path
 
 from benchmarks.runner import DATA, Cell, Run, measure, option, share
 from benchmarks.sets import index, read_rows, settings_in, write_rows
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import Settings

@@ -10,12 +10,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar, get_args
 
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
 from benchmarks.runner import DATA, Cell, DataMissingError, Run, cpu_seconds, measure, option, whole_number
 from benchmarks.sets import SETS, read_rows, write_rows
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index, index_documents
 from flows.orchestration.local_server import own_server
-from flows.query import answer_question
+from flows.query import aask, answer_question, query
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.session import open_session
@@ -109,17 +110,15 @@ def recording(run: Run) -> None:
     rows = passages(options.data, options.passages)
     questions = questions_about([row["title"] for row in rows], options.questions)
     os.environ.update(PREFECT_HOME=str(folder / "prefect"), TRELLIS_MEMORY="off")  # memory would answer the second time
-    with serving() as models, own_server(None, folder) as api:
-        on_server(models, PREFECT_API_URL=api)
-        from flows.index import index
-        from flows.query import aask, query
+    with serving() as models, own_server(None, folder) as api, temporary_settings({PREFECT_API_URL: api}):
+        on_server(models)
 
         async def indexed(documents: Sequence[Mapping[str, str]], pair: int, recorded: bool) -> Spent:
             write_rows(documents, folder / "corpus.jsonl")
             workspace = folder / f"ws-{pair}-{recorded}"
             if recorded:
                 return (await spent_on(index(str(folder / "corpus.jsonl"), workspace=str(workspace))))[0]
-            return (await spent_on(index_run([folder / "corpus.jsonl"], IndexOptions(), _runtime(workspace))))[0]
+            return (await spent_on(index_documents([folder / "corpus.jsonl"], IndexOptions(), _runtime(workspace))))[0]
 
         async def both(pairs: int, work: Callable[[int, bool], Awaitable[Spent]]) -> dict[bool, list[Spent]]:
             """By turns, after a pair that is not counted."""
@@ -140,12 +139,12 @@ def recording(run: Run) -> None:
         run.table(f"{len(questions)} questions", _both(spent[False], spent[True]))
 
 
-def on_server(server: Server, **more: str) -> None:
+def on_server(server: Server) -> None:
     """Put every role and the embedding on the scripted server."""
     names = ("TRELLIS_LM", "TRELLIS_EMBEDDING")
     os.environ.update(dict.fromkeys(names, "openai/scripted"))
     os.environ.update({f"{name}_BASE_URL": server.base_url for name in names})
-    os.environ.update(TRELLIS_LM_API_KEY="none", DO_NOT_TRACK="1", PREFECT_LOGGING_LEVEL="WARNING", **more)
+    os.environ.update(TRELLIS_LM_API_KEY="none", DO_NOT_TRACK="1", PREFECT_LOGGING_LEVEL="WARNING")
 
 
 def passages(data: Path, count: int) -> list[dict[str, str]]:
@@ -178,7 +177,7 @@ def _indexed(
     write_rows(documents, corpus)
     server.settle(latency_ms=latency)
     server.reset()
-    cost, report = asyncio.run(spent_on(index_run([corpus], IndexOptions(), _runtime(workspace))))
+    cost, report = asyncio.run(spent_on(index_documents([corpus], IndexOptions(), _runtime(workspace))))
     counted = server.stats()
     steps: dict[str, dict[str, Cell]] = counted["steps"]
     names = ("calls", "prompt_tokens", "completion_tokens")

@@ -24,8 +24,7 @@ from benchmarks.overhead import (
 )  # fmt: skip
 from benchmarks.runner import Cell, DataMissingError, Run, measure, option, whole_number
 from benchmarks.sets import write_rows
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
@@ -93,7 +92,7 @@ def peers(run: Run) -> None:
         def indexed_here(documents: Sequence[Mapping[str, str]], name: str) -> IndexSpent:
             source = folder / f"{name}-{documents[0]['id']}.jsonl"
             write_rows(documents, source)
-            work = index_run([source], IndexOptions(), _runtime(folder / name))
+            work = index_documents([source], IndexOptions(), _runtime(folder / name))
             cost, report = asyncio.run(spent_on(work))
             return IndexSpent(**cost.model_dump(), entities=report.entities, relations=report.relations)
 

@@ -15,7 +15,8 @@ import numpy as np
 from benchmarks.contexts import standing
 from benchmarks.runner import Rows, Run, apart, measure, option, whole_number
 from benchmarks.sets import SETS, files_of, index, settings_in
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.text.words import STOPWORDS
 from storage.answer_records import Mode

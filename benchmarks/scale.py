@@ -17,15 +17,14 @@ from benchmarks.enlarged import SUPPLY, enlarged, exponent
 from benchmarks.overhead import WARM_QUESTION, WARM_UP, questions_about
 from benchmarks.runner import Cell, Run, apart, cpu_seconds, measure, option, whole_number
 from benchmarks.sets import write_rows
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from storage.layout import DATABASE, Layout, size_of
-from tasks.step import watched
+from tasks.watching import watched
 from tests.server.client import serving
 
 SIDE_BY_SIDE = ("extract", "embed")
@@ -142,7 +141,7 @@ def _index_cost(job: Job) -> Table:
         cpu, wall, costs = cpu_seconds(), time.monotonic(), StepCosts()
         with watched(costs):
             runtime = open_runtime(load_settings({"workspace": workspace}))
-            report = asyncio.run(index_run([corpus], IndexOptions(), runtime))
+            report = asyncio.run(index_documents([corpus], IndexOptions(), runtime))
         costs.end()
     whole: dict[str, Cell] = {"CPU s": cpu_seconds() - cpu, "wall s": time.monotonic() - wall}
     whole["peak MB"] = max(float(cost["peak MB"] or 0) for cost in costs.costs.values())

@@ -17,7 +17,8 @@ from typing import Literal, get_origin
 
 from benchmarks.runner import DATA, EXAMPLES, Run
 from benchmarks.sets import SETS, index, read_rows, settings_in
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.calls import first_tokens

@@ -16,7 +16,7 @@ from flows.session import Session, open_session
 from flows.settings import load_settings
 from storage.answer_records import Answer
 from tasks.evaluate.measures import set_f1
-from tasks.step import watched
+from tasks.watching import watched
 
 T = TypeVar("T")
 

@@ -2,9 +2,12 @@
 
 load questions → answer (each system, side by side) → score → judge → compare → publish
 
-The story is told here, one call a step. Answers are stored as they come: an evaluation that was stopped goes on where
-it was, and asks nothing again. `evaluate` is the same as a Prefect flow (`flows/orchestration/recorded_flows.py`).
+`evaluate` is the Prefect flow, whose runs Prefect records; `run_evaluation` does the same work without Prefect. The
+story is told here, one call a step. Answers are stored as they come: an evaluation that was stopped goes on where it
+was, and asks nothing again.
 """
+
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
 import asyncio
 import logging
@@ -16,9 +19,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Annotated, TypeVar
 
+from prefect import flow
+from pydantic import Field
+
+from flows.operations.evaluation_page import evaluation_in_words, html_page, markdown_page
 from flows.operations.systems import OpenSystem, open_systems, system_of
+from flows.orchestration.artifacts import put_page
+from flows.orchestration.recording import ends_in_words, recorded
+from flows.orchestration.run_folder import RESULT, keep
 from flows.runtime import ASKING, Progress, Runtime, open_runtime, silent, usage_of, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
@@ -41,6 +51,7 @@ from storage.evaluation_records import (
 )
 from storage.records import content_id, utc_now
 from storage.run_records import NO_BUDGET, Budget
+from tasks.batches import gather_or_cancel
 from tasks.evaluate.compare import (
     Values,
     costs,
@@ -57,10 +68,7 @@ from tasks.evaluate.gate import check_gate, in_words, read_gate
 from tasks.evaluate.judge import judged_pairs, judged_points, read_people, reliability, require_judge
 from tasks.evaluate.measures import MEASURES, Measure, measures_named, rubrics_of
 from tasks.question_sets.load import load_questions
-from tasks.step import gather_or_cancel, step, unrecorded
-
-if TYPE_CHECKING:
-    from flows.orchestration.recorded_flows import evaluate as evaluate  # noqa: PLC0414 -- for who imports it from here
+from tasks.step import step
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -76,6 +84,58 @@ USUAL = (
     "exact_match", "f1", "answer_in_text", "values_f1", "recall@8", "all_gold@8", "citation_recall",
     "citation_precision", "grounding_share", "abstention", "seconds", "calls", "tokens", "cost_usd",
 )  # fmt: skip
+
+
+@flow(flow_run_name="evaluate on {questions}", persist_result=False)
+@ends_in_words(evaluation_in_words)
+async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect's page
+    systems: list[str],
+    questions: Annotated[str, Field(min_length=1)],
+    measures: list[str] | None = None,
+    criteria: list[str] | None = None,
+    repeats: Annotated[int, Field(ge=1)] = 1,
+    workspace: str | None = None,
+    data: str | None = None,
+    limit: Annotated[int, Field(ge=1)] | None = None,
+    budget: Budget = NO_BUDGET,
+    page: str | None = None,
+    gate: str | None = None,
+    accept: bool = False,
+) -> EvaluationReport:
+    """Compare systems on a question set by measures; the result is stored in the workspace.
+
+    A run that was stopped goes on where it was when it is started again in the same words: no answer is asked twice.
+
+    Args:
+        systems: Each as it is typed: mode=mix,effort=high,name=deep, or answers=FILE.jsonl,name=theirs.
+        questions: A JSONL file of rows {id, question, answers, values, gold_documents, …}, or the name of a set.
+        measures: Their names; without it the usual ones that the questions have what is needed for.
+        criteria: By which the role judge compares every two systems: comprehensiveness, diversity, overall and others.
+        repeats: How often the judge looks at a pair in each order.
+        workspace: The folder of state; without it the one of the settings (./.trellis).
+        data: The folder of a published set's files.
+        limit: Only the first questions.
+        budget: Stop before models take more tokens or cost more US dollars than this; answers are kept.
+        page: A file ending in .html or .md that the result is written to.
+        gate: A TOML file of measures that must not fall against the last accepted evaluation; else the run fails.
+        accept: Gates compare with this evaluation from now on, unless it fell.
+    """
+    ending = EvaluationEnding(Path(page) if page else None, Path(gate) if gate else None, accept)
+    ending.check()
+    settings = load_settings({"workspace": workspace})
+    async with recorded(settings) as progress:
+        runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
+        asked = rated_or(questions, runtime)
+        plan = await plan_of(
+            systems, asked, measures or (), limit=limit, data=data, criteria=criteria or (), repeats=repeats
+        )
+        report, result = await evaluate_plan(plan, runtime)
+    report = ending.write(report, result, runtime)
+    logger.info(evaluation_in_words(report))
+    keep(settings.workspace, RESULT, report.model_dump_json())
+    await put_page("evaluation", markdown_page(report, result), [evaluation_in_words(report)], settings.workspace)
+    ending.hold(report, runtime)
+    return report
 
 
 @dataclass(frozen=True)
@@ -145,8 +205,6 @@ class EvaluationEnding:
 
     def write(self, report: EvaluationReport, result: EvaluationResult, runtime: Runtime) -> EvaluationReport:
         """Write the page; the report with what the gate says. UsageError without an accepted evaluation."""
-        from flows.operations.evaluation_page import html_page, markdown_page
-
         store = runtime.workspace.evaluations
         if self.people is not None:
             judge = reliability(result.verdicts, read_people(self.people))
@@ -297,7 +355,7 @@ async def _coroutine(work: Awaitable[T]) -> T:
 
 class AnsweringWork:
     """What the systems of an evaluation share while they answer: the plan, what was answered before under its key, and
-    where answers go. A plain class: Prefect would walk through the fields of a record."""
+    where answers go."""
 
     def __init__(self, plan: EvaluationPlan, key: str, runtime: Runtime) -> None:
         self.plan = plan
@@ -342,8 +400,7 @@ async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[Eval
             await work.keep(answer)
         return answer
 
-    with unrecorded():
-        return await gather_or_cancel(answered(question) for question in work.plan.questions)
+    return await gather_or_cancel(answered(question) for question in work.plan.questions)
 
 
 # --- what comes of it ------------------------------------------------------------------------------------------------
@@ -440,12 +497,3 @@ def _forecast_of(answers: Sequence[EvaluatedAnswer], left: int, plan: Evaluation
     asked = 0 if recorded else left
     total = summed(used, asked / len(used))
     return SystemForecast(system=name, questions=left, most=upper_end(used, asked), **dict(total))
-
-
-def __getattr__(name: str) -> Any:
-    """The Prefect flow `evaluate`: Prefect takes a second to load, so only who asks for it waits."""
-    if name == "evaluate":
-        from flows.orchestration.recorded_flows import evaluate
-
-        return evaluate
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

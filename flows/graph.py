@@ -13,8 +13,7 @@ from pathlib import Path
 
 import networkx as nx
 
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.engine.bridge import run_anywhere
@@ -30,7 +29,7 @@ def index_graph(graph: nx.Graph, workspace: str | Path | None = None) -> IndexRe
     thread, also where an event loop runs. Raises the errors of `flows.index.build_index`.
     """
     runtime = open_runtime(load_settings({"workspace": workspace}))
-    return run_anywhere(index_run([graph], IndexOptions(), runtime))
+    return run_anywhere(index_documents([graph], IndexOptions(), runtime))
 
 
 def directed(workspace: str | Path | None = None, as_of: int | None = None) -> nx.MultiDiGraph:

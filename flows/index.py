@@ -2,18 +2,26 @@
 
 load → sync → chunk → extract → dedupe → summarize → detect communities → report → embed → publish
 
-The story is told here, one call a step; `flows/indexing/` holds what a step reads of the last generation and writes
-into the next. `index` is the same as a Prefect flow (`flows/orchestration/recorded_flows.py`).
+`index` is the Prefect flow, whose runs Prefect records; `index_documents` does the same work
+without Prefect. The story is told here, one call a step; `flows/indexing/` holds what a step reads
+of the last generation and writes into the next.
 """
 
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
+
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Annotated
+
+from prefect import flow
+from pydantic import Field
 
 from flows.indexing.batches import embed_chunks, embed_graph, extract_chunks
-from flows.indexing.concurrency import background_task, relaxed_gc
+from flows.indexing.concurrency import background_task
 from flows.indexing.graph_update import (
     dedupe_mentions,
     find_communities,
@@ -32,32 +40,111 @@ from flows.indexing.source_changes import (
     sync,
     with_earlier_prompts,
 )
-from flows.runners import Runner
-from flows.runtime import Runtime, usage_rows
+from flows.operations.history import remembered
+from flows.operations.run_pages import index_in_words
+from flows.operations.watch import watched_after
+from flows.orchestration.recording import ends_in_words, index_run_name, recorded, within
+from flows.orchestration.shown_runs import show_index_run
+from flows.orchestration.state_hooks import clean_up
+from flows.runners import open_runner
+from flows.runtime import Runtime, open_runtime, usage_rows, with_budget
+from flows.settings import load_settings
+from prompts.engine.errors import BudgetSpent
+from storage.errors import BudgetReached
 from storage.records import Chunk
-from storage.run_records import IndexReport
+from storage.run_records import NO_BUDGET, Budget, IndexReport
 from storage.staging import Staging
 from tasks.communities import partition_by
 from tasks.load.sources import PathOrGraph, load
 
-if TYPE_CHECKING:
-    from flows.orchestration.recorded_flows import index as index  # noqa: PLC0414 -- for who imports it from here
+logger = logging.getLogger(__name__)
+
+
+@flow(
+    flow_run_name=index_run_name,
+    persist_result=False,
+    on_failure=[clean_up],
+    on_crashed=[clean_up],
+    on_cancellation=[clean_up],
+)
+@ends_in_words(index_in_words)
+async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Prefect's page
+    source: Annotated[list[str], Field(min_length=1)] | Annotated[str, Field(min_length=1)],
+    workspace: str | None = None,
+    full: bool = False,
+    allow_removals: bool = False,
+    remake: bool = False,
+    minutes: Annotated[float, Field(gt=0)] | None = None,
+    budget: Budget = NO_BUDGET,
+) -> IndexReport:
+    """Bring a workspace up to date with its sources and publish the next generation.
+
+    Only the sources named are synchronised. Where nothing has changed, nothing is published.
+    Whatever goes wrong, the current generation stays as it was, and the next run goes on from the
+    answers that models have given.
+
+    Args:
+        source: Files, folders or glob patterns: one, or a list of them.
+        workspace: The folder of state; without it the one of the settings (./.trellis).
+        full: Extract everything again instead of what has changed.
+        allow_removals: Go on where more than 30% of the documents would be removed.
+        remake: Also make anew what the prompts of a new version would word otherwise.
+        minutes: Give up after so long; without it a run may take the time that it needs.
+        budget: Stop, with nothing published, before models take more tokens or cost more US
+            dollars than this.
+    """
+    sources = [source] if isinstance(source, str) else source
+    settings = load_settings({"workspace": workspace})
+    async with recorded(settings) as progress, within(minutes):
+        runtime = with_budget(open_runtime(settings, progress.tell, tell=partial(logger.info, "%s")), budget)
+        report = await index_documents(sources, IndexOptions(full, allow_removals, remake), runtime)
+    await show_index_run(report, sources, runtime)
+    return report
 
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard against mass removal,
-    `remake` makes anew what a new version's prompts would word otherwise."""
+    """What a run may do: `full` forgets earlier extractions, `allow_removals` lifts the guard
+    against mass removal, `remake` makes anew what a new version's prompts would word otherwise.
+    """
 
     full: bool = False
     allow_removals: bool = False
     remake: bool = False
 
 
-async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
-    """Bring the workspace up to date with the sources and publish a new generation where anything changed.
+async def index_documents(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
+    """Build the index, with an entry in the history of runs. What memory holds of passages that are
+    gone is forgotten, and watched questions are asked again.
 
-    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it was.
+    A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where
+    too little is left.
+    """
+    runtime.workspace.recover(from_nothing=True)
+    async with remembered("index", runtime) as summary:
+        try:
+            report = await build_index(sources, options, runtime)
+        except BudgetSpent as end:
+            raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
+        summary.update(
+            generation=report.generation,
+            published=report.published,
+            seconds=round(report.seconds, 2),
+        )
+        summary.update(documents=report.documents.model_dump(), chunks=report.chunks)
+    if not report.published:
+        return report
+    with runtime.workspace.read() as generation:
+        runtime.workspace.database.memory.expire(generation.documents.chunk_ids())
+    return report.model_copy(update={"changed_answers": await watched_after(runtime)})
+
+
+async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
+    """Bring the workspace up to date with the sources and publish a new generation where anything
+    changed.
+
+    Raises the errors of `storage.errors`; whatever is raised, the current generation stays as it
+    was.
     """
     started, published = time.monotonic(), None
     loaded = await load(sources)
@@ -66,7 +153,7 @@ async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, run
     if changes.retry or not nothing_new(changes, runtime):
         # what is wrong there is told before anything is made
         await asyncio.to_thread(partition_by, runtime.settings.communities)
-        with runtime.workspace.write() as staging, relaxed_gc(), runtime.models.without_history():
+        with runtime.workspace.write() as staging, runtime.models.without_history():
             if staging.base_number != changes.generation:
                 # Another run published since we compared; under the lock nobody else can.
                 changes = await sync(loaded, options.full, options.allow_removals, runtime)
@@ -75,10 +162,16 @@ async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, run
 
 
 async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Runtime) -> int | None:
-    """Its number; None where nothing came of it but the failures that were there before."""
+    """Build and publish the next generation.
+
+    Gives its number, or None where nothing came of it but the failures that were there before.
+    """
     chunks, moved = await chunk_documents(changes.plan, staging, runtime)
     # Most of an extraction is waiting for the model: what retrieval needs is made meanwhile.
-    async with Runner(runtime) as runner, background_task(embed_chunks(chunks, staging, runtime, runner)):
+    async with (
+        open_runner(runtime) as runner,
+        background_task(embed_chunks(chunks, staging, runtime, runner)),
+    ):
         extracted = await extract_chunks(chunks, changes, staging, runtime, runner)
     if only_failed_again(changes, staging, runtime):
         return None
@@ -92,10 +185,11 @@ async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Ru
 async def derive(
     chunks: Sequence[Chunk], documents: Collection[str] | None, staging: Staging, runtime: Runtime
 ) -> None:
-    """All that follows from extractions and edits by hand: entities, descriptions, communities, reports, their vectors.
+    """All that follows from extractions and edits by hand: entities, descriptions, communities,
+    reports, their vectors.
 
-    `documents` are those with extractions that came, went or changed since the graph was made; None makes all anew.
-    Raises FailureGate where too much of it failed.
+    `documents` are those with extractions that came, went or changed since the graph was made; None
+    makes all anew. Raises FailureGate where too much of it failed.
     """
     before = resolved_before(staging, documents)
     graph = await dedupe_mentions(chunks, before, staging, runtime)
@@ -105,12 +199,3 @@ async def derive(
     store_resolution(staging, graph, before)
     await embed_graph(graph.touched, staging, runtime)
     staging.meta.replace_usage(usage_rows(runtime.models.meter))
-
-
-def __getattr__(name: str) -> Any:
-    """The Prefect flow `index`, loaded when it is first used: Prefect takes a second to load."""
-    if name == "index":
-        from flows.orchestration.recorded_flows import index
-
-        return index
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

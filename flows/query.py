@@ -1,45 +1,127 @@
 """Answering: a question becomes an answer, with its sources and a trace of how it was found.
 
-rewrite → trigger check → retrieve → rerank → filter → route → structurize → decompose → answer → remember
+rewrite → choose a mode → find the evidence → answer
 
-The story is told here, one call a step; another mode (`flows/modes/`) has its own. `query` is the Prefect flow.
+`query` is the Prefect flow, whose runs Prefect records; `ask` and `aask` do the same work without
+Prefect. The search itself is told in `flows/modes/structured_search.py`; every other mode has a
+file beside it.
 """
 
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
+
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated
+
+from prefect import flow
+from pydantic import Field
 
 from flows.modes.auto import answer_in_turn
-from flows.modes.registry import AUTO, SEARCH, RegisteredMode, call_with, find_mode
-from flows.question import AskOptions, ModeResult, Resources, Response, answer_of, part_answer, resources_for, written
+from flows.modes.query_mode import QueryMode, call_with
+from flows.modes.registry import check_mode, find_mode, mode_names
+from flows.modes.structured_search import answer_by_search, structured_search
+from flows.operations.run_pages import answer_in_words
+from flows.orchestration.recording import ends_in_words, recorded
+from flows.orchestration.shown_runs import show_answer
+from flows.question import (
+    AUTO,
+    LISTED,
+    AskOptions,
+    ModeResult,
+    Resources,
+    Response,
+    answer_of,
+    resources_for,
+    written,
+)
+from flows.runtime import usage_of
 from flows.session import SESSIONS, Session
-from prompts.decompose import Decompose
+from flows.settings import load_settings
 from prompts.engine.bridge import waiting
-from prompts.filter import Filter
-from prompts.plan_table import PlanTable
-from prompts.route import Route
-from prompts.structurize import Structurize
-from storage.answer_records import Answer, Effort, Mode, Passage, StructureType
+from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType
 from storage.errors import UsageError
-from tasks.answer import AnswerContext
-from tasks.citations import LazySequence, first_units, openings, pool_of
-from tasks.decompose import answer_parts, decompose
-from tasks.filter import disagreement_notes, filter_passages, filter_request
-from tasks.memory import Lesson, check_trigger, remember
-from tasks.retrieve.pages import Retriever
+from tasks.retrieve.pages import FolderRetriever, Retriever
 from tasks.rewrite import turns
-from tasks.route import FIRST_UNITS, choose_structure, core_content, is_tabular
-from tasks.structurize import structure_note, structurize, traced_structures
-from tasks.tables.answer import documents_with_tables, sourced_table_answer
+from tasks.route import SEARCH
 
-if TYPE_CHECKING:
-    from flows.orchestration.recorded_flows import query as query  # noqa: PLC0414 -- for who imports it from here
+logger = logging.getLogger(__name__)
+
+OfferedMode = Annotated[Mode, Field(json_schema_extra={"enum": list(mode_names())})]
+
+
+@flow(flow_run_name="question in mode {mode}", persist_result=False)
+@ends_in_words(answer_in_words)
+async def query(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefect's page
+    question: Annotated[str, Field(min_length=1)],
+    workspace: str | None = None,
+    mode: OfferedMode = AUTO,
+    structure: StructureType | None = None,
+    k: Annotated[int, Field(ge=1, le=100)] | None = None,
+    history: list[str] | None = None,
+    documents: list[str] | None = None,
+    where: str | None = None,
+    as_of: Annotated[int, Field(ge=1)] | None = None,
+    pages: str | None = None,
+    level: Annotated[int, Field(ge=0)] | None = None,
+    effort: Effort | None = None,
+    response: str = "",
+) -> Answer:
+    """Answer one question from the current generation, with a record of how.
+
+    Args:
+        question: In any language; the answer is in the language of the sources.
+        workspace: The folder of state; without it the one of the settings (./.trellis).
+        mode: How to retrieve and answer; auto decides by the question.
+        structure: The structure to bring the evidence into, instead of the router's choice.
+        k: The most passages that the answer is written from, 1 to 100; without it as many as
+            fit.
+        history: Earlier turns of the conversation, oldest first, which the question may refer
+            to.
+        documents: Look only into the documents with these ids; without it into all.
+        where: Look only into the documents that meet this filter, for example: year >= 2020 and
+            title like '%bridge%'.
+        as_of: The number of an older generation to ask; without it the current one.
+        pages: A folder whose files are read beside the index.
+        level: The level of the community reports that mode global reads, 0 the broadest;
+            without it what is relevant.
+        effort: How much is given to models: low, medium or high; without it what the settings
+            say.
+        response: The form that the answer shall have, in words: a list, one paragraph, in
+            German.
+    """
+    options = AskOptions(
+        mode=mode,
+        structure=structure,
+        k=k,
+        documents=None if documents is None else tuple(documents),
+        where=() if where is None else (where,),
+        retriever=FolderRetriever(pages) if pages else None,
+        history=turns(history or ()),
+        effort=effort,
+        response=response,
+        level=level,
+    )
+    async with (
+        recorded(load_settings({"workspace": workspace})),
+        SESSIONS.use(workspace, as_of) as session,
+    ):
+        with session.runtime.query_models.without_history():
+            answer = await answer_question(question, options, session)
+        await show_answer(answer, session)
+    logger.info(answer_in_words(answer))
+    return answer
 
 
 async def answer_question(question: str, options: AskOptions, session: Session) -> Answer:
-    """Answer from the session's generation. The answer's fields are described at `storage.answer_records.Answer`."""
+    """Answer from the session's generation. The answer's fields are described at
+    `storage.answer_records.Answer`.
+
+    Raises SettingsError for a mode that does not exist.
+    """
+    check_mode(options.mode)
     started = time.monotonic()
     resources = await resources_for(question, options, session)  # rewrite
     response = await (answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode))
@@ -47,104 +129,76 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
 
 
 async def respond(resources: Resources, mode: Mode) -> Response:
-    """The answer in one mode. The search looks into memory first, and keeps what it has found."""
-    question, memory, search = resources.question, resources.memory, resources.search
-    if mode != SEARCH:
-        result = await mode_result(resources.in_mode(mode), find_mode(mode))
-        return Response(mode, result, await written(resources, result))
-    recall = await check_trigger(question.queries, memory)  # trigger check
-    if recall.used:
-        remembered = [search.passage(name, 1 - rank / len(recall.chunks)) for rank, name in enumerate(recall.chunks)]
-        result = await structured_search(resources, remembered)
-        answered = await written(resources, result)
-        if recall.suffices(answered.fallback):
-            return Response(mode, result, answered, recall)
-        recall = recall.passed_over()  # memory does not answer this wording: the documents are searched
-        resources.withdraw_draft()
-    retrieved = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
-    reranked = await search.reranked(question.text, retrieved, search.depth)  # rerank, where a model is set for it
-    result = await structured_search(resources, reranked.passages)  # filter → route → structurize → decompose
-    answered = await written(resources, result)  # answer
-    lesson = Lesson(question.text, answered, result.passages, result.filtered.entailed, result.subquestions)
-    await remember(lesson, memory, search.passage)  # remember
-    return Response(mode, replace(result, reranking=reranked.trace), answered, recall)
+    """Answer in one mode."""
+    if mode == SEARCH:
+        return await answer_by_search(resources)
+    result = await mode_result(resources.in_mode(mode), find_mode(mode))
+    return Response(mode, result, await written(resources, result))
 
 
-async def mode_result(resources: Resources, mode: RegisteredMode) -> ModeResult:
-    """What a mode brings; a structure that the caller asks for is made of the passages that it finds."""
+async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
+    """Have a mode find its evidence; a structure that the caller asks for is made of its passages."""
     if (structure := resources.question.options.structure) is None:
         return await call_with(mode.run, resources)
     if mode.retrieve is None:
         raise UsageError(
-            f"This mode finds no passages to make a {structure} of.", "Leave the structure or the mode out."
+            f"This mode finds no passages to make a {structure} of.",
+            "Leave the structure or the mode out.",
         )
     retrieved = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
     reranked = await resources.search.best(resources.question.text, retrieved)
     return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
 
 
-async def structured_search(resources: Resources, passages: Sequence[Passage]) -> ModeResult:
-    """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4).
-
-    filter → route → (tables) → structurize → decompose, and an answer to each part; what comes of it are sources within
-    the tokens of an answer, and notes that refer to them by number.
-    """
-    question, search, models = resources.question, resources.search, resources.models
-    forced = question.options.structure
-    request = filter_request(question.text, passages, resources.writes)
-    filtered = await filter_passages(request, passages, Filter(models))  # filter
-    kept_passages = filtered.kept(passages)
-    chunks, planner = search.chunks(kept_passages), PlanTable(models)
-    pool, core = LazySequence(lambda: pool_of(chunks)), LazySequence(lambda: core_content(openings(chunks)))
-    tabular = is_tabular(first_units(chunks, FIRST_UNITS))
-    route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
-    documents = search.documents(documents_with_tables(pool, route, question.only, planner))
-    table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
-    if table.is_computed and not resources.writes:  # where a model writes, it is a note for that below
-        return ModeResult(
-            AnswerContext(table.sources, table.notes), passages, table.stated, route=route, filtered=filtered,
-            structure="table", subquestions=table.subquestions,
-        )  # fmt: skip
-    structured = await structurize(pool, question.text, Structurize(models, route.type), wanted=forced is not None)
-    parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
-    several = parts if len(parts) > 1 else []
-    answers = await answer_parts(several, lambda part: part_answer(resources, part))
-    cited = [source for part in answers for source in part.cited]
-    sources = search.joined([*table.sources, *cited, *search.sources(kept_passages)])
-    notes = [*disagreement_notes(filtered), *table.notes, *structure_note(structured, sources)]
-    return ModeResult(
-        AnswerContext(sources, [*notes, *(part.note(sources) for part in answers)]), passages, route=route,
-        filtered=filtered, subquestions=(*table.subquestions, *(part.subquestion for part in answers)),
-        structure=structured.type, structures=traced_structures(structured),
-    )  # fmt: skip
+async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
+    """Find the k best passages for a question. Raises SettingsError for a mode that does not exist."""
+    check_mode(options.mode)
+    started, k = time.monotonic(), options.k or LISTED
+    resources = await resources_for(question, options, session)
+    own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
+    search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
+    retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
+    passages = tuple((await search.reranked(text, retrieved, k)).passages)
+    usage = usage_of(resources.models.meter, time.monotonic() - started)
+    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)
 
 
 async def aask(  # noqa: PLR0913 -- the arguments of the public contract, all but the first by name
-    question: str, *, workspace: str | Path | None = None, mode: Mode = AUTO, structure: StructureType | None = None,
-    k: int | None = None, documents: Sequence[str] | None = None, history: Sequence[str | Mapping[str, object]] = (),
-    where: str | None = None, as_of: int | None = None, retriever: Retriever | None = None,
-    effort: Effort | None = None, response: str = "",
-) -> Answer:  # fmt: skip
-    """Answer one question from the current generation of a workspace (None: the one that the settings name).
+    question: str,
+    *,
+    workspace: str | Path | None = None,
+    mode: Mode = AUTO,
+    structure: StructureType | None = None,
+    k: int | None = None,
+    documents: Sequence[str] | None = None,
+    history: Sequence[str | Mapping[str, object]] = (),
+    where: str | None = None,
+    as_of: int | None = None,
+    retriever: Retriever | None = None,
+    effort: Effort | None = None,
+    response: str = "",
+) -> Answer:
+    """Answer one question from the current generation of a workspace (None: the one that the
+    settings name).
 
-    Options as of `AskOptions`: `where` is one filter, `history` holds texts or `{"role", "content"}` of a chat; `as_of`
-    asks an older generation. The workspace stays open. Raises NoGeneration, UnknownGeneration, UnknownDocument,
-    FilterError, NothingMatches, SettingsError, UsageError; EngineError where a model fails."""
+    Options as of `AskOptions`: `where` is one filter, `history` holds texts or `{"role",
+    "content"}` of a chat; `as_of` asks an older generation. The workspace stays open. Raises
+    NoGeneration, UnknownGeneration, UnknownDocument, FilterError, NothingMatches, SettingsError,
+    UsageError; EngineError where a model fails.
+    """
     options = AskOptions(
-        mode=mode, structure=structure, k=k, documents=None if documents is None else tuple(documents), effort=effort,
-        where=() if where is None else (where,), retriever=retriever, history=turns(history), response=response,
-    )  # fmt: skip
+        mode=mode,
+        structure=structure,
+        k=k,
+        documents=None if documents is None else tuple(documents),
+        effort=effort,
+        where=() if where is None else (where,),
+        retriever=retriever,
+        history=turns(history),
+        response=response,
+    )
     async with SESSIONS.use(workspace, as_of) as session:
         return await answer_question(question, options, session)
 
 
 ask = waiting(aask)
-
-
-def __getattr__(name: str) -> Any:
-    """The Prefect flow `query`, loaded when it is first used: Prefect takes a second to load."""
-    if name == "query":
-        from flows.orchestration.recorded_flows import query
-
-        return query
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

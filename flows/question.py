@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from flows.modes.registry import AUTO, SEARCH, call_with, check_mode, find_mode
 from flows.runtime import usage_of
 from flows.session import GraphReader, ReportReader, Session
 from prompts.answer import AnswerStep, Direct
@@ -33,7 +32,6 @@ from storage.answer_records import (
     QuestionType,
     ReportRead,
     Reranking,
-    Retrieval,
     RouteDecision,
     SparedCall,
     StructureType,
@@ -54,6 +52,7 @@ from tasks.retrieve.search import Reranked, SearchIndex, rerank, retrieve
 from tasks.rewrite import ambiguities, rewrite, shared_names
 from tasks.route import question_type
 
+AUTO: Mode = "auto"  # chooses among the other modes
 EXCERPT_PASSAGES = 12
 LISTED = 8  # passages that an answer or a retrieval lists where the user names no number
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
@@ -80,8 +79,6 @@ class AskOptions:
     `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
     itself has other markers. `meter` is the ledger in which the calls of models are entered as they are answered; None
     is one of the question's own.
-
-    Raises SettingsError for a mode that this version does not have.
     """
 
     mode: Mode = AUTO
@@ -96,9 +93,6 @@ class AskOptions:
     effort: Effort | None = None
     response: str = ""
     meter: Meter | None = None
-
-    def __post_init__(self) -> None:
-        check_mode(self.mode)
 
 
 def check_question(text: str, history: Sequence[str] = ()) -> None:
@@ -503,14 +497,3 @@ def _ambiguities(
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}
     return ambiguities(ambiguous, meant, chunks, weights)
-
-
-async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """The k best passages for a question, without answering it."""
-    started, k, resources = time.monotonic(), options.k or LISTED, await resources_for(question, options, session)
-    own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
-    search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
-    retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
-    passages = tuple((await search.reranked(text, retrieved, k)).passages)
-    usage = usage_of(resources.models.meter, time.monotonic() - started)
-    return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)

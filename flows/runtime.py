@@ -1,21 +1,30 @@
 """The runtime of a flow: the workspace, the models and the embedder that the settings name, opened once."""
 
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
+
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import httpx
+from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, rate_limit
 
 from flows.settings import Settings
 from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache, open_embedder
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import ModelMisconfigured, ModelUnavailable
 from prompts.engine.limits import RateLimiter
+from prompts.engine.local_models import CrossEncoderScorer
 from prompts.engine.models import Models, Role
 from prompts.engine.rerankers import Reranker, open_reranker
 from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
+from prompts.extract import Extract, extractor
+from prompts.report import WriteReports
+from prompts.resolve import Resolve
+from prompts.summarize import DescribeRelations, Summarize
 from prompts.text.words import WORDS_VERSION
 from storage.budget import SCHEMA, CallBudget
 from storage.errors import UsageError
@@ -25,14 +34,9 @@ from storage.vector_search import open_vector_store
 from storage.vector_store import ServerAddress
 from storage.workspace import Workspace
 from storage.workspace_db import WorkspaceDatabase
+from tasks.extract import READER_VERSION
 from tasks.grounding import Scorer, word_coverage
-
-if TYPE_CHECKING:
-    from prompts.extract import Extract
-    from prompts.report import WriteReports
-    from prompts.summarize import DescribeRelations, Summarize
-    from tasks.retrieve.pages import Retriever
-
+from tasks.retrieve.pages import FolderRetriever, Retriever
 
 # Reports that a step has done so many of so many items.
 Progress = Callable[[str, int, int], None]
@@ -58,12 +62,10 @@ class Runtime:
     tell: Callable[[str], None] = unheard
 
     @cached_property
-    def retriever(self) -> "Retriever | None":
+    def retriever(self) -> Retriever | None:
         """What brings pages from outside the index to every question, where the settings name a folder of them."""
         if self.settings.pages is None:
             return None
-        from tasks.retrieve.pages import FolderRetriever
-
         return FolderRetriever(self.settings.pages)
 
     @cached_property
@@ -71,8 +73,6 @@ class Runtime:
         """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
         if not self.settings.grounding:
             return word_coverage
-        from prompts.engine.local_models import CrossEncoderScorer
-
         return CrossEncoderScorer(self.settings.grounding, backend=self.settings.model_backend, allow_download=True)
 
     @cached_property
@@ -98,9 +98,7 @@ class Runtime:
 
     @cached_property
     def makers(self) -> dict[str, Step]:
-        """The steps of an index run, by name; loaded for one, since a question needs none of them."""
-        from prompts.resolve import Resolve
-
+        """The steps of an index run, by name."""
         return {
             "extract": self.extract,
             "resolve": Resolve(self.models),
@@ -110,32 +108,24 @@ class Runtime:
         }
 
     @property
-    def extract(self) -> "Extract":
+    def extract(self) -> Extract:
         """What reads passages."""
-        from prompts.extract import extractor
-
         settings = self.settings
         return extractor(self.models, settings.gleanings, settings.tailoring, settings.claims)
 
     @property
-    def summarize(self) -> "Summarize":
+    def summarize(self) -> Summarize:
         """What describes entities."""
-        from prompts.summarize import Summarize
-
         return Summarize(self.models, self.settings.tailoring, self.sparing)
 
     @property
-    def relate(self) -> "DescribeRelations":
+    def relate(self) -> DescribeRelations:
         """What describes relations."""
-        from prompts.summarize import DescribeRelations
-
         return DescribeRelations(self.models, self.settings.tailoring, self.sparing)
 
     @property
-    def report(self) -> "WriteReports":
+    def report(self) -> WriteReports:
         """What reports on communities."""
-        from prompts.report import WriteReports
-
         return WriteReports(self.models, self.settings.tailoring, self.sparing)
 
     @property
@@ -150,8 +140,6 @@ class Runtime:
     @property
     def fingerprint(self) -> str:
         """Changes when a setting or prompt changes that the stored index depends on."""
-        from tasks.extract import READER_VERSION
-
         settings, limits = self.settings, self.settings.policy().limits
         parts = (
             READER_VERSION, WORDS_VERSION, settings.chunk_tokens, settings.chunk_overlap,
@@ -200,9 +188,6 @@ def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
         return None
 
     async def gate() -> None:
-        import httpx
-        from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, rate_limit
-
         try:
             await rate_limit(name, strict=True)
         except ConcurrencySlotAcquisitionError as error:

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from flows.indexing.concurrency import relaxed_gc
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 from prompts.engine.calls import rough_tokens
@@ -152,9 +151,8 @@ class Session(AbstractContextManager["Session"]):
 
     def warm(self) -> None:
         """Load all that questions may need, so that the opening is slow and no question after it."""
-        with relaxed_gc():
-            _ = self.index, self.graph.traversal
-            self.index.link("a name that nothing bears")
+        _ = self.index, self.graph.traversal
+        self.index.link("a name that nothing bears")
         if any(chunk.language == "zh" for chunk in self.index.chunks):
             tagged("预备")
         self.dense(["warm"])

@@ -122,9 +122,7 @@ KeyRows = Annotated[
     BeforeValidator(_key_rows),
     AfterValidator(_consistent),
 ]
-Folders = Annotated[
-    dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], FolderPath], BeforeValidator(_named)
-]
+Folders = Annotated[dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], FolderPath], BeforeValidator(_named)]
 
 
 class Area(BaseModel):
@@ -297,9 +295,7 @@ class IndexSettings(Area):
     chunk_tokens: int = Field(default=600, ge=20)
     """The most tokens of a passage."""
     # Whoever asks for small passages has not asked for an overlap of most of them.
-    chunk_overlap: NonNegativeInt = Field(
-        default_factory=lambda data: min(100, data["chunk_tokens"] // 6)
-    )
+    chunk_overlap: NonNegativeInt = Field(default_factory=lambda data: min(100, data["chunk_tokens"] // 6))
     """Tokens that neighbouring passages share: less than half of a passage (small passages: a
     sixth)."""
     gleanings: int = Field(default=0, ge=0, le=10)
@@ -410,7 +406,7 @@ class PlaceSettings(Area):
     workspace."""
     keep_generations: PositiveInt = 5
     """How many generations stay."""
-    runner: Literal["local", "processes", "dask"] = "local"
+    runner: Literal["local", "dask"] = "local"
     """Where batches of an index run go ([scaling](scaling.md#runners))."""
     runner_address: str | None = None
     """The Dask cluster to join."""

@@ -2,22 +2,29 @@
 
 rows → training → evaluation → an adapter, a classifier, a cross-encoder or a program
 
-The story is told here, one call a step; rows are stored as they come, and a training goes on from its last checkpoint.
-`train` is the Prefect flow.
+`train` is the Prefect flow, whose runs Prefect records; `train_step` does the same work without Prefect. The story is
+told here, one call a step; rows are stored as they come, and a training goes on from its last checkpoint.
 """
+
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from flows.runtime import Runtime, usage_of
+from prefect import flow
+
+from flows.orchestration.artifacts import Cell, put
+from flows.orchestration.recording import ends_in_words, recorded
+from flows.orchestration.run_folder import RESULT, keep
+from flows.runtime import Runtime, open_runtime, usage_of
 from flows.session import open_session
-from flows.settings import PROGRAMS_FOLDER
+from flows.settings import PROGRAMS_FOLDER, load_settings
 from prompts.answer import AnswerStep
 from prompts.engine.compiling import compile_step
 from prompts.engine.effort import Policy
@@ -61,8 +68,7 @@ from tasks.train.rows import (
     sha256_of,
 )
 
-if TYPE_CHECKING:
-    from flows.orchestration.recorded_training import train as train  # noqa: PLC0414 -- for who imports it from here
+logger = logging.getLogger(__name__)
 
 ROLE: Mapping[TrainedStep, Role] = {
     "router": "route", "rewriter": "rewrite", "filter": "filter", "answer": "answer",
@@ -125,6 +131,30 @@ class TrainOptions:
     def on_questions(self) -> bool:
         """Whether the rows are the questions themselves."""
         return self.step in {"rewriter", "answer"} and self.method in COMPILED
+
+
+def training_in_words(report: TrainingReport) -> str:
+    """How a training ended, as one sentence."""
+    return f"A {report.step}, trained by {report.by} on {report.rows} rows: {report.use}"
+
+
+@flow(flow_run_name="train {options.step}", persist_result=False)
+@ends_in_words(training_in_words)
+async def train(options: TrainOptions, workspace: str | None = None) -> TrainingReport:
+    """Train a router, a rewriter or a filter on rows, and compare it with other ways.
+
+    Args:
+        options: What is trained, by which method, on what.
+        workspace: The folder of state; without it the one of the settings (./.trellis).
+    """
+    settings = load_settings({"workspace": workspace})
+    async with recorded(settings) as progress:
+        report = await train_step(options, open_runtime(settings, progress.tell))
+    logger.info(training_in_words(report))
+    keep(settings.workspace, RESULT, report.model_dump_json())
+    table: list[Mapping[str, Cell]] = [{"way": name, **scores} for name, scores in report.scores.items()]
+    await put("training", table, training_in_words(report))
+    return report
 
 
 @dataclass
@@ -471,12 +501,3 @@ def _trained_before(training: Training, card: DataCard) -> DataCard | None:
     path = training.folder / CARD
     stored = DataCard.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
     return stored if stored is not None and stored.model_copy(update={"curve": None}) == card else None
-
-
-def __getattr__(name: str) -> Any:
-    """The Prefect flow `train`: Prefect takes a second to load, so only who asks for it waits."""
-    if name == "train":
-        from flows.orchestration.recorded_training import train
-
-        return train
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

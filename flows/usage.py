@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from prompts.engine.key_masking import MASK, mask_keys
 from prompts.text.regex import regex
 from storage.answer_records import Citation, DegradedStep
-from storage.run_records import StepUsage, Usage, UsageRow
+from storage.run_records import AnswerChange, StepUsage, Usage, UsageRow
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 SHOWN = 20  # lines of a list
@@ -142,3 +142,12 @@ def source_line(citation: Citation) -> str:
     page = f", p. {citation.page}" if citation.page else ""
     title = f"{citation.title} ({citation.document}{page})" if citation.title else f"{citation.document}{page}"
     return f'{marker} {title}: "{" ".join(citation.quote.split())}"'
+
+
+def change_in_words(change: AnswerChange) -> list[str]:
+    """A change as lines: the question, its diff, and the documents that came and went."""
+    if change.error:
+        return [f"{change.question} failed: {change.error}"]
+    lines = [f"{change.question} (generation {change.before} to {change.generation})", *change.diff]
+    lines += [f"cited now: {', '.join(change.cited)}"] if change.cited else []
+    return lines + ([f"no longer cited: {', '.join(change.no_longer_cited)}"] if change.no_longer_cited else [])

@@ -19,8 +19,9 @@ from storage.answer_records import AnsweredBy, Citation, Fallback, Grounding
 from storage.records import DocumentText
 from tasks.citations import Source, best_quote, citation_of
 from tasks.grounding import Scorer, fallback_of, ground, uniform_flags, word_coverage
+from tasks.retrying import BRIEF
 from tasks.statements import can_state
-from tasks.step import BRIEF, step
+from tasks.step import step
 
 # The stored texts of documents, by id.
 Documents = Callable[[Sequence[str]], Mapping[str, DocumentText]]

@@ -12,8 +12,10 @@ from prompts.engine.helper import helped
 from prompts.text.regex import regex
 from storage.answer_records import SubQuestion
 from tasks.answer import Answered, Note
+from tasks.batches import gather_or_cancel
 from tasks.citations import Source, number_of
-from tasks.step import BRIEF, gather_or_cancel, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 _MARKER = regex(r"\s{0,9}\[\d+(?:, \d+)*\]")
 _MARKER_NUMBER = regex(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")

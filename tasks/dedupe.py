@@ -13,11 +13,13 @@ from prompts.resolve import PAIRS_IN_ONE_CALL, Decided, Pair, Resolve
 from storage.graph import Edit
 from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import Chunk, DeadLetter, content_id
+from tasks.batches import gather_or_cancel
 from tasks.resolve.assemble import Given, ResolvedGraph, assemble, edited, entity_id
 from tasks.resolve.keys import Resolved
 from tasks.resolve.mentions import Extractions
 from tasks.resolve.rules import Prepared, prepare, resolve
-from tasks.step import PATIENT, gather_or_cancel, step
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from prompts.engine.embedders import Embedder, Floats, text_hash
 from storage.records import Chunk
 from storage.vectors import Window
-from tasks.step import PATIENT, step
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 
 def windows_of(chunks: Sequence[Chunk], embedder: Embedder) -> list[tuple[Window, str]]:

@@ -12,7 +12,9 @@ from prompts.text.segment import sentences
 from prompts.text.words import TRAILING, content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
 from storage.records import Chunk, DeadLetter, content_id
-from tasks.step import PATIENT, gather_or_cancel, is_tried_again, step
+from tasks.batches import gather_or_cancel
+from tasks.retrying import PATIENT, is_tried_again
+from tasks.step import step
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"

@@ -13,8 +13,10 @@ from prompts.engine.helper import helped
 from prompts.filter import NOT_JUDGED, Filter, FilterRequest, FilterVerdict
 from storage.answer_records import Disagreement, FilterCounts, FilterTier, JudgedPassage, Passage
 from tasks.answer import Note
+from tasks.batches import gather_or_cancel, portions
 from tasks.citations import piece_tokens
-from tasks.step import BRIEF, gather_or_cancel, portions, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 MOST_SHOWN = 12  # judged passages, in the trace
 

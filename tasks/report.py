@@ -23,8 +23,10 @@ from prompts.report import ReportWritten, StatementGiven, WriteReports, report_o
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
 from storage.records import Chunk, DeadLetter, Record, by_key, content_id
+from tasks.batches import gather_or_cancel, portions
 from tasks.communities import Hierarchy, level_and_id, roots_of
-from tasks.step import PATIENT, gather_or_cancel, portions, step
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 # As inputs of a report that a model should have written: no later run takes it over.
 _NOT_AS_ASKED = ""

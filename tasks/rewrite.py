@@ -14,7 +14,8 @@ from storage.errors import UsageError
 from storage.graph_records import Entity
 from storage.records import Chunk, by_key
 from tasks.retrieve.link import Link
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 MAX_READINGS = 5
 

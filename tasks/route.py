@@ -9,7 +9,8 @@ from prompts.text.evidence import Evidence
 from prompts.text.question import ParsedQuestion, is_nested
 from storage.answer_records import Mode, ModeDecision, QuestionType, RouteDecision, StructureType
 from storage.graph import ReportSizes
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 AS_THEY_ARE = "the passages are read as they are"
 FIRST_UNITS = 12  # of the best passages tell whether they are rows

@@ -17,8 +17,10 @@ from prompts.text.evidence import Evidence
 from storage.answer_records import DocumentStructure, StructureType
 from storage.records import by_key
 from tasks.answer import Note
+from tasks.batches import gather_or_cancel, portions
 from tasks.citations import LazySequence, Source, number_of
-from tasks.step import BRIEF, gather_or_cancel, portions, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 SHOWN_SIGNS = 2_000  # of one document's structure in the trace
 AS_WRITTEN = "what is not written in that structure is read as it stands"

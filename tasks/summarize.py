@@ -21,8 +21,10 @@ from prompts.summarize import (
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Entity, Relation
 from storage.records import DeadLetter, Record, content_id
+from tasks.batches import gather_or_cancel, portions
 from tasks.resolve.assemble import ResolvedGraph
-from tasks.step import PATIENT, gather_or_cancel, portions, step
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 STATEMENTS_TOKENS = LIMITS["medium"].summary  # in one request, unless the settings say otherwise
 RELATIONS_IN_ONE_CALL = 10

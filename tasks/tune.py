@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from prompts.tailoring import EntityType, Example, ExampleEntity, ExampleRelation, Tailoring, Unfit
 from prompts.tune import ExampleShown, Sampled, Tune, Tuned
 from storage.records import Chunk, Document, Record, content_id
-from tasks.step import PATIENT, step
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 
 class FittedTailoring(Record):

@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session, open_session
 from storage.answer_records import Answer, StructureType
 from tests.workspaces import asked, opened

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.question import AskOptions, retrieve_passages
+from flows.query import retrieve_passages
+from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.rewrite import with_previous_question
 from tests.workspaces import asked, indexed, opened

@@ -109,7 +109,7 @@ def test_no_two_classes_have_one_name() -> None:
 @pytest.mark.parametrize("story", ["index", "query"])
 def test_a_story_is_read_at_one_sitting(story: str) -> None:
     """What becomes longer is told in the rooms behind it: `flows/indexing/`, `flows/question.py`, `flows/modes/`."""
-    assert len((ROOT / "flows" / f"{story}.py").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "flows" / f"{story}.py").read_text(encoding="utf-8").splitlines()) <= 220
 
 
 def test_a_prompt_and_its_task_have_the_same_stem() -> None:

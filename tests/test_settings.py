@@ -80,7 +80,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(environ: dict[str, str]
 def test_an_error_says_where_the_value_stands(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"chunk_tokens \(TRELLIS_CHUNK_TOKENS\) cannot be 'many'"):
         load_settings({}, {"TRELLIS_CHUNK_TOKENS": "many"})
-    environ = settings_file(tmp_path, '[roles.answer]\ntop_p = 2\n')
+    environ = settings_file(tmp_path, "[roles.answer]\ntop_p = 2\n")
     with pytest.raises(SettingsError, match=r"roles\.answer\.top_p \(.+trellis\.toml\) cannot be 2"):
         load_settings({}, environ)
     with pytest.raises(SettingsError, match="Setting tau cannot be 2"):

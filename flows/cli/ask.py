@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from flows.batch import Answering, answer_rows, read_turns
 from flows.cli.options import AsOf, Count, CountFrom0, Input, Record
 from flows.cli.screen import COMMON, Common, Screen
-from flows.modes.registry import AUTO, mode_names
+from flows.modes.registry import mode_names
 from flows.orchestration.local_server import keep_server
-from flows.query import answer_question, query
-from flows.question import AskOptions, check_question, retrieve_passages
+from flows.query import answer_question, query, retrieve_passages
+from flows.question import AUTO, AskOptions, check_question
 from flows.session import Session, open_session
 from flows.usage import in_place_of, in_short, source_line
 from prompts.engine.effort import Effort
@@ -76,9 +76,7 @@ class AskedFor:
     def options(self, question: str | None) -> AskOptions:
         """How a question is answered. Raises UsageError for what cannot be meant."""
         if (question is None) == (self.questions is None):
-            raise UsageError(
-                "One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE."
-            )
+            raise UsageError("One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE.")
         if question is not None:
             check_question(question)
         if self.where is not None:
@@ -155,9 +153,7 @@ def retrieve(
     return 0
 
 
-def _recorded(
-    question: str | None, asked: AskedFor, structure: StructureType | None, workspace: str | None
-) -> Answer:
+def _recorded(question: str | None, asked: AskedFor, structure: StructureType | None, workspace: str | None) -> Answer:
     if question is None:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
     keep_server()
@@ -177,9 +173,7 @@ def _recorded(
     return answer
 
 
-def _answer_file(
-    asked: AskedFor, options: AskOptions, answering: Answering, session: Session, screen: Screen
-) -> int:
+def _answer_file(asked: AskedFor, options: AskOptions, answering: Answering, session: Session, screen: Screen) -> int:
     """Write one line of JSON for each row of the file; 1 where any failed."""
     text = _read(asked.questions or "", "questions", "--questions")
 
@@ -202,9 +196,7 @@ def _read(path: str, what: str, option: str) -> str:
         return sys.stdin.read() if path == "-" else text_of_file(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(
-            f"The {what} in {path} cannot be read: {reason}.", f"Check the path of {option}."
-        ) from error
+        raise UsageError(f"The {what} in {path} cannot be read: {reason}.", f"Check the path of {option}.") from error
 
 
 def show_answer(

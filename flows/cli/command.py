@@ -50,8 +50,7 @@ COMMANDS = {
     "ask": Command(
         "flows.cli.ask:ask",
         "Answer a question, or a file of questions, with sources.",
-        'trellis ask "Who designed the Ambel Crossing?"\n'
-        "trellis ask --questions questions.jsonl > answers.jsonl",
+        'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
     ),
     "retrieve": Command(
         "flows.cli.ask:retrieve",
@@ -78,9 +77,7 @@ COMMANDS = {
         "Show what is indexed, from where, with which settings.",
         "trellis status --workspace kb",
     ),
-    "generations": Command(
-        "flows.cli.workspace:generations", "List the generations that are kept."
-    ),
+    "generations": Command("flows.cli.workspace:generations", "List the generations that are kept."),
     "rollback": Command(
         "flows.cli.workspace:rollback",
         "Make an earlier generation the current one.",
@@ -104,8 +101,7 @@ COMMANDS = {
     "export": Command(
         "flows.cli.workspace:export",
         "Write what is indexed as files for other programs.",
-        "trellis export backup/\n"
-        "trellis export graph/ --format graphml  for Gephi, igraph, NetworkX",
+        "trellis export backup/\ntrellis export graph/ --format graphml  for Gephi, igraph, NetworkX",
     ),
     "archive": Command(
         "flows.cli.workspace:archive",
@@ -131,8 +127,7 @@ COMMANDS = {
     "prompt": Command(
         "flows.cli.doctor:prompt",
         "Print the whole prompt of a step, as the model reads it.",
-        "trellis prompt extract\n"
-        "trellis prompt report --own > prompts/report.md  the instruction, to change it",
+        "trellis prompt extract\ntrellis prompt report --own > prompts/report.md  the instruction, to change it",
     ),
     "doctor": Command(
         "flows.cli.doctor:doctor",
@@ -175,9 +170,7 @@ COMMANDS = {
         "Serve the workspace as tools for an MCP client, over stdio.",
         "trellis mcp --workspace kb  the command in the client's configuration",
     ),
-    "demo": Command(
-        "flows.cli.demo:demo", "Index the sample corpus and ask it a question of each family."
-    ),
+    "demo": Command("flows.cli.demo:demo", "Index the sample corpus and ask it a question of each family."),
 }
 
 

@@ -51,9 +51,7 @@ class Comparison:
     answers=FILE; and a name (default: mode auto)."""
     measures: Names | None = None
     """Names, apart by commas (default: those that fit the questions)."""
-    judge: Annotated[tuple[str, ...] | None, Parameter(metavar="A,B", consume_multiple=(0, 1))] = (
-        None
-    )
+    judge: Annotated[tuple[str, ...] | None, Parameter(metavar="A,B", consume_multiple=(0, 1))] = None
     """Compare every two systems' answers by a model: overall (default), comprehensiveness,
     diversity, empowerment, directness."""
     repeats: Count = 1
@@ -143,14 +141,10 @@ def evaluate(
 Evaluated = tuple[EvaluationReport, EvaluationResult]
 
 
-def _evaluated(
-    wanted: Comparison, page: Path | None, gate: Path | None, common: Common
-) -> Evaluated | None:
+def _evaluated(wanted: Comparison, page: Path | None, gate: Path | None, common: Common) -> Evaluated | None:
     """Evaluate now; None where it was only forecast."""
     if wanted.questions is None:
-        raise UsageError(
-            "There are no questions.", "Name them with --questions FILE, or look: --list, --show N."
-        )
+        raise UsageError("There are no questions.", "Name them with --questions FILE, or look: --list, --show N.")
     if not wanted.dry_run and (wanted.record or os.environ.get("PREFECT_API_URL")):
         return _recorded(wanted, page, gate, common)
     with common.screen.progress() as progress:
@@ -158,9 +152,7 @@ def _evaluated(
         return asyncio.run(_compared(wanted, wanted.questions, runtime, common.screen))
 
 
-async def _compared(
-    wanted: Comparison, questions: str, runtime: Runtime, screen: Screen
-) -> Evaluated | None:
+async def _compared(wanted: Comparison, questions: str, runtime: Runtime, screen: Screen) -> Evaluated | None:
     plan = await plan_of(
         wanted.system,
         rated_or(questions, runtime),
@@ -176,9 +168,7 @@ async def _compared(
     return None
 
 
-def _recorded(
-    wanted: Comparison, page: Path | None, gate: Path | None, common: Common
-) -> Evaluated:
+def _recorded(wanted: Comparison, page: Path | None, gate: Path | None, common: Common) -> Evaluated:
     """Evaluate as a flow run. A gate fails the run; what it found is shown before that is told."""
     keep_server()
     run = evaluate_flow(
@@ -205,9 +195,7 @@ def _recorded(
 def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
     asked = f"by {forecast.sample} questions of each system; their answers are kept"
     screen.line(f"What the rest takes, {asked}", "bold")
-    rows = [
-        (row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems
-    ]
+    rows = [(row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems]
     if forecast.judging.calls:
         rows.append(("judging", cost_in_words(forecast.judging)))
     rows.append(("in sum", cost_in_words(forecast)))

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from flows.cli.options import BudgetTokens, BudgetUsd, Count, CountFrom0, Record, Sources
 from flows.cli.screen import COMMON, Common, Screen
-from flows.index import IndexOptions
+from flows.index import IndexOptions, index_documents
 from flows.index import index as index_flow
 from flows.indexing.pace import time_in_words
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
-from flows.operations.index_run import index_run
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
 from flows.orchestration.local_server import keep_server
 from flows.runtime import with_budget
@@ -24,9 +23,7 @@ from tasks.sync import FORGOTTEN
 SHOWN_SKIPPED = 10
 BASES = {"history": "as its model wrote before", "rule": "by rule"}
 # Of a report, what is not a figure in the list of figures.
-NO_FIGURES = frozenset(
-    "generation published seconds skipped dead_letters kept_prompts changed_answers".split()
-)
+NO_FIGURES = frozenset("generation published seconds skipped dead_letters kept_prompts changed_answers".split())
 
 
 def index(
@@ -74,7 +71,7 @@ def index(
     else:
         with screen.progress() as progress:
             runtime = with_budget(common.runtime(progress, tell=screen.note), budget)
-            report = asyncio.run(index_run(sources, options, runtime))
+            report = asyncio.run(index_documents(sources, options, runtime))
     screen.result(report, lambda: show_report(report, screen))
     if report.kept_prompts and not screen.as_json:
         plan = asyncio.run(forecast(sources, IndexOptions(remake=True), common.runtime()))

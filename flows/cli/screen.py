@@ -29,7 +29,7 @@ from flows.settings import Settings, load_settings
 from flows.usage import Result, error_of, facts_of
 from prompts.engine.streaming import Show, Withdrawn
 from storage.errors import EvaluationGate
-from tasks.step import watched
+from tasks.watching import watched
 
 EVERY = 10.0  # seconds between two lines about what goes on
 # What steers a terminal: controls, and what turns the direction of writing.
@@ -52,9 +52,7 @@ class Screen:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
-    def result(
-        self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()
-    ) -> None:
+    def result(self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()) -> None:
         """Write a result for programs; for people call `show`, or write its fields under it."""
         if self.as_json:
             self.json(result)
@@ -176,9 +174,7 @@ class Screen:
 
 
 def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(
-        text, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True
-    )
+    console.print(text, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _harmless(text: str) -> str:
@@ -238,10 +234,7 @@ def rounded(value: object, name: str = "") -> object:
     if isinstance(value, float):
         return round(value, {"seconds": 3, "cost_usd": 6}.get(name, 4))
     if isinstance(value, Mapping):
-        return {
-            key: part if key == "metadata" else rounded(part, str(key))
-            for key, part in value.items()
-        }
+        return {key: part if key == "metadata" else rounded(part, str(key)) for key, part in value.items()}
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 

@@ -67,17 +67,13 @@ def serve(
     if new_key:
         return _show_new_key(new_key, screen)
     if cron and not sources:
-        raise UsageError(
-            "--cron schedules index runs, and no SOURCE is named.", "Name what to index."
-        )
+        raise UsageError("--cron schedules index runs, and no SOURCE is named.", "Name what to index.")
     if no_prefect and (cron or pool or port):
         raise UsageError(
             "--no-prefect leaves out what --cron, --pool and --port are for.",
             "Leave out the one or the others.",
         )
-    plan = deployments.Plan(
-        sources=sources, workspace=common.workspace, cron=cron, timezone=timezone
-    )
+    plan = deployments.Plan(sources=sources, workspace=common.workspace, cron=cron, timezone=timezone)
     if pool:
         return _register(plan, pool, screen)
     settings = common.settings()
@@ -109,10 +105,7 @@ def _show_new_key(wanted: str, screen: Screen) -> None:
     except ValueError as error:
         remedy = "Use letters, digits and . @ - _"
         raise UsageError(f"{name!r} cannot be the name of a key.", remedy) from error
-    title = (
-        f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS "
-        "(semicolons between rows)"
-    )
+    title = f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS (semicolons between rows)"
     screen.result({"key": key, "row": row}, title)
 
 
@@ -120,22 +113,17 @@ def _listen(text: str | None, settings: Settings) -> Listen:
     """Read [HOST:]PORT; no port is the usual one. Raises UsageError."""
     host, _, number = (text or "").rpartition(":")
     if text and not (number.isdecimal() and int(number) < 65536):
-        raise UsageError(
-            f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100."
-        )
+        raise UsageError(f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100.")
     host = host.strip("[]") or LOOPBACK
     if host not in THIS_MACHINE and not settings.service.keys:
         raise UsageError(
             f"{host} can be reached by others, and no key is set.",
-            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; "
-            "or leave --listen out.",
+            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; or leave --listen out.",
         )
     return host, int(number) if text else None
 
 
-def _serve_alone(
-    plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen
-) -> None:
+def _serve_alone(plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen) -> None:
     """Serve without deployments: index runs are processes, or go to a Prefect server."""
     with _service(settings, plan.sources, os.environ.get("PREFECT_API_URL"), listen) as address:
         served = {
@@ -150,9 +138,7 @@ def _serve_alone(
 
 
 @contextmanager
-def _service(
-    settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen
-) -> Iterator[str]:
+def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
     """Serve while the block runs, on the address that it gets; keys may change meanwhile."""
 
     def keys() -> tuple[str, ...]:
@@ -201,9 +187,7 @@ def _serve_with_prefect(
 
 def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
     """Register the deployments for the workers of a pool. Raises UsageError for relative paths."""
-    relative = [
-        path for path in (*plan.sources, plan.workspace or "/") if not Path(path).is_absolute()
-    ]
+    relative = [path for path in (*plan.sources, plan.workspace or "/") if not Path(path).is_absolute()]
     if relative:
         raise UsageError(
             f"A worker runs in a folder of its own: {relative[0]!r} means nothing there.",
@@ -219,9 +203,7 @@ def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
 def mcp(*, common: Common = COMMON) -> None:
     """Serve the workspace to one MCP client until it goes. Standard output is the protocol's."""
     workspaces = Workspaces(common.settings())
-    common.screen.note(
-        "Waiting for an MCP client on standard input; clients start this command themselves."
-    )
+    common.screen.note("Waiting for an MCP client on standard input; clients start this command themselves.")
     try:
         mcp_server(workspaces).run("stdio")
     finally:

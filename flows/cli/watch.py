@@ -8,8 +8,9 @@ from cyclopts import App, Parameter
 from flows.cli.ask import Mode
 from flows.cli.options import OPTIONS
 from flows.cli.screen import COMMON, Common, Screen
-from flows.modes.registry import AUTO
 from flows.operations import watch as watching
+from flows.question import AUTO
+from flows.usage import change_in_words
 from storage.evaluation_records import WatchedQuestion
 
 EPILOGUE = """\
@@ -67,7 +68,7 @@ def run(*, common: Common = COMMON) -> None:
     """Ask the watched questions now, and show which answers have changed."""
     screen = common.screen
     changed = asyncio.run(watching.ask_watched(common.runtime()))
-    lines = [line for change in changed for line in watching.in_words(change)]
+    lines = [line for change in changed for line in change_in_words(change)]
     screen.result(changed, lambda: screen.rows(lines or ["No answer has changed."], indent=0))
 
 
@@ -79,7 +80,7 @@ def _show(rows: list[WatchedQuestion], screen: Screen) -> None:
             answer = f"generation {row.answer.generation}: {row.answer.answer}"
         screen.line(answer, indent=2)
         if row.change is not None:
-            told = watching.in_words(row.change)
+            told = change_in_words(row.change)
             screen.rows(told if row.change.error else told[1:], style="yellow")
     if not rows:
         screen.line("No question is watched. Add one: trellis watch add QUESTION")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from flows.cli.options import AsOf, Count
 from flows.cli.screen import COMMON, Common, Screen
 from flows.operations.export import MANIFEST, ExportFormat, export_generation
-from flows.operations.index_run import note
+from flows.operations.history import note
 from flows.operations.upkeep import clean_workspace, restore_archive
 from flows.service.reading import Status, workspace_status
 from flows.usage import facts_of, in_short, size_in_words
@@ -43,9 +43,7 @@ def _show_status(state: Status, screen: Screen) -> None:
     screen.facts(facts_of(state, Status.model_fields.keys() - FIRST), indent=2)
     screen.title("Settings")
     rows = [
-        (name, str(value))
-        for name, value in state.settings.items()
-        if name not in NOT_SHOWN and value not in NOT_SET
+        (name, str(value)) for name, value in state.settings.items() if name not in NOT_SHOWN and value not in NOT_SET
     ]
     models = set(state.models.values())
     if len(models) == 1:
@@ -55,9 +53,7 @@ def _show_status(state: Status, screen: Screen) -> None:
     screen.facts(rows, indent=2)
     if state.usage:
         screen.title(f"Models used for generation {state.generation}")
-        used = [
-            (row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage
-        ]
+        used = [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage]
         screen.facts(used, indent=2)
     if state.runs:
         screen.title("Last runs")
@@ -126,9 +122,7 @@ def clean(
     common.screen.result(report, title, without=("removed", "freed_bytes"))
 
 
-def archive(
-    file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON
-) -> None:
+def archive(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON) -> None:
     """Write the archive, and name what stays behind; an index run may go on meanwhile.
 
     Args:
@@ -146,9 +140,7 @@ def archive(
         screen.rows(rows, style="yellow")
 
 
-def restore(
-    file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON
-) -> None:
+def restore(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON) -> None:
     """Make a workspace of the archive, and its vector indexes anew.
 
     Args:

@@ -84,7 +84,7 @@ async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, 
     slots = 1 if client is None else 2 + client.limits.concurrency // BATCH
     if todo:
         runtime.progress("extract", 0, len(todo))
-    async with aclosing(side_by_side(works, await runner.at_once(slots) if todo else 1)) as results:
+    async with aclosing(side_by_side(works, runner.at_once(slots) if todo else 1)) as results:
         async for extracts in results:
             await in_thread(_store, extracts, work.inputs, staging)
             failed += extracts.dead_letters
@@ -168,7 +168,7 @@ async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runti
     works = (partial(runner.embed, batch) for batch in batches)
     if keys:
         runtime.progress("embed", 0, len(keys))
-    async with aclosing(side_by_side(works, await runner.at_once(1) if batches else 1)) as results:
+    async with aclosing(side_by_side(works, runner.at_once(1) if batches else 1)) as results:
         async for embedded in results:
             vectors.put(embedder.name, dict(embedded))
             done += len(embedded)

@@ -8,14 +8,13 @@ Without a model the reports come after the search where only the wording says, a
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from flows.modes.registry import SEARCH
 from flows.modes.traversal import is_imported, walk
 from flows.question import PassageSearch, Question, Resources, Response
 from flows.session import GraphReader
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
-from tasks.route import WHOLE, choose
+from tasks.route import SEARCH, WHOLE, choose
 
 SHOWN_OF_TRIED = 160  # signs that are kept of what a mode said that gave no answer
 

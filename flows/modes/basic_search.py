@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flows.modes.global_search import result_of
-from flows.modes.registry import mode
+from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Question
 from prompts.answer import Direct
 from prompts.decompose import Decompose, needs
@@ -34,7 +34,6 @@ async def nearest(question: Question, search: PassageSearch, k: int) -> list[Pas
     return await search.passages(question.queries, k, graph=False)
 
 
-@mode("naive", retrieve=nearest)
 async def naive(question: Question, search: PassageSearch) -> ModeResult:
     """The nearest passages as they are found: no graph, no filter."""
     passages = await nearest(question, search, search.candidates(search.depth))
@@ -42,7 +41,6 @@ async def naive(question: Question, search: PassageSearch) -> ModeResult:
     return replace(_of_passages(reranked.passages, search), reranking=reranked.trace)
 
 
-@mode("hyde")
 async def hyde(question: Question, search: PassageSearch, models: Models) -> ModeResult:
     """The passages nearest to a hypothetical one. Raises UsageError where there is no model to write it."""
     _need_model("hyde", models.is_offline("rewrite"))
@@ -55,7 +53,6 @@ async def hyde(question: Question, search: PassageSearch, models: Models) -> Mod
     return _of_passages(passages, search)
 
 
-@mode("rq")
 async def rewritten(question: Question, search: PassageSearch, models: Models) -> ModeResult:
     """The passages for the rewritten question, its search queries and its parts, without the graph."""
     parts = await decompose(question.text, [], question.plain, Decompose(models), wanted=True)
@@ -63,7 +60,6 @@ async def rewritten(question: Question, search: PassageSearch, models: Models) -
     return _of_passages(await search.passages(wanted, search.depth, graph=False), search)
 
 
-@mode("ts")
 async def source_texts(question: Question, search: PassageSearch, models: Models) -> ModeResult:
     """Map and reduce over all texts that the question may look into: it reads everything, and costs as much."""
     only = question.only
@@ -80,7 +76,6 @@ async def source_texts(question: Question, search: PassageSearch, models: Models
     return result_of(points, texts, topic, search, f"{len(chunks)} passages read")
 
 
-@mode("direct")
 async def direct(question: Question, models: Models) -> ModeResult:
     """The model's own answer: `ungrounded`, without any citation. Raises UsageError where there is no model."""
     _need_model("direct", models.is_offline("answer"))
@@ -97,3 +92,10 @@ def _need_model(mode: Mode, offline: bool) -> None:
             f"Mode {mode} needs a model that writes, and none is set.",
             "Set TRELLIS_LM, or use mode auto, which needs none.",
         )
+
+
+NAIVE = QueryMode("naive", naive, retrieve=nearest)
+HYDE = QueryMode("hyde", hyde)
+RQ = QueryMode("rq", rewritten)
+TS = QueryMode("ts", source_texts)
+DIRECT = QueryMode("direct", direct)

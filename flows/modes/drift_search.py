@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from flows.modes.global_search import near_to, reports_read, result_of, selected_for, texts_to_read
-from flows.modes.registry import mode
+from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Question, depth
 from flows.session import ReportReader
 from prompts.engine.calls import first_fitting, rough_tokens
@@ -21,7 +21,6 @@ from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, he
 PRIMER_REPORTS: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 20}
 
 
-@mode("drift")
 async def drift_search(question: Question, search: PassageSearch, reports: ReportReader, models: Models) -> ModeResult:
     """Points of the best reports, then of what they lead to; the same question gives the same way."""
     near = near_to(question, search)
@@ -63,3 +62,6 @@ async def _looked_up(
     return ReportTexts(
         {**texts.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool
     )
+
+
+DRIFT = QueryMode("drift", drift_search)

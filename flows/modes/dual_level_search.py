@@ -5,7 +5,7 @@ keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `h
 
 from dataclasses import replace
 
-from flows.modes.registry import mode
+from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader
 from prompts.engine.models import Models
@@ -32,7 +32,6 @@ async def passages_at_levels(
     return (await search_levels(question, search, graph, models, k))[1]
 
 
-@mode("low", "high", "hybrid", "mix", retrieve=passages_at_levels)
 async def dual_level_search(
     question: Question, search: PassageSearch, graph: GraphReader, models: Models
 ) -> ModeResult:
@@ -84,3 +83,9 @@ async def search_levels(
         known = {passage.chunk for passage in searched}
         return scores, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
     return scores, await search.with_pages(question.queries, passages)
+
+
+LOW = QueryMode("low", dual_level_search, retrieve=passages_at_levels)
+HIGH = QueryMode("high", dual_level_search, retrieve=passages_at_levels)
+HYBRID = QueryMode("hybrid", dual_level_search, retrieve=passages_at_levels)
+MIX = QueryMode("mix", dual_level_search, retrieve=passages_at_levels)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from flows.modes.registry import mode
+from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import ReportReader
 from prompts.answer import ReduceStep
@@ -53,7 +53,6 @@ NEAR_CHOOSES = "what lies near to the question chooses the reports"
 LOW = f"low effort: {NEAR_CHOOSES}"
 
 
-@mode("global")
 async def global_search(question: Question, search: PassageSearch, reports: ReportReader, models: Models) -> ModeResult:
     """Points from the reports of a level, or of the branches that are relevant, and from the sentences under them that
     are nearest to the question."""
@@ -166,3 +165,6 @@ def texts_to_read(
     library = reports.library(selected, question.only)
     texts = report_texts(selected, library, near.chunks, quotes_only=question.only is not None)
     return with_near_sentences(texts, sentences_near(near, question.index, NEAR_SENTENCES), reports.chunks)
+
+
+GLOBAL = QueryMode("global", global_search)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flows.modes.dual_level_search import dual_level_search, passages_at_levels
-from flows.modes.registry import mode
+from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader, ReportReader
 from prompts.engine.calls import rough_tokens
@@ -24,7 +24,6 @@ from tasks.read_reports.points import report_texts
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
 
 
-@mode("local", retrieve=passages_at_levels)
 async def local_search(
     question: Question, search: PassageSearch, graph: GraphReader, reports: ReportReader, models: Models
 ) -> ModeResult:
@@ -97,3 +96,6 @@ def _lines(
             number = len(sources)
         lines.append(f"- {text} [{number}]")
     return list(dict.fromkeys(lines))
+
+
+LOCAL = QueryMode("local", local_search, retrieve=passages_at_levels)

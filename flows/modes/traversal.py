@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from flows.modes.registry import mode
+from flows.modes.query_mode import QueryMode
 from flows.question import ModeResult, PassageSearch, Question
 from flows.session import GraphReader
 from prompts.engine.calls import first_fitting, rough_tokens
@@ -29,7 +29,6 @@ from tasks.traverse.plan import Problem, StepResult, TraversalGraph, traverse
 from tasks.traverse.planning import plan, wrong_with
 
 
-@mode("traverse")
 async def walk(question: Question, search: PassageSearch, graph: GraphReader, models: Models) -> ModeResult:
     """What a walk over the graph finds: tables and paths for a model to write from, or its own answer."""
     imported, walked_graph = is_imported(question, graph), graph_of(question, graph)
@@ -100,3 +99,6 @@ def in_formats(chains: tuple[Chain, ...], stated: Statements, most: int) -> list
     if any(len(chain) > 1 for chain in chains):
         notes.append(Note("Paths", "\n".join(first_fitting(path_list(stated, chains), rough_tokens, each))))
     return notes
+
+
+TRAVERSE = QueryMode("traverse", walk)

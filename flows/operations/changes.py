@@ -18,13 +18,12 @@ from rapidfuzz import process
 
 from flows.index import derive
 from flows.indexing.batches import ExtractionWork, extract_all
-from flows.indexing.concurrency import relaxed_gc
 from flows.indexing.source_changes import author_of
-from flows.operations.index_run import remembered
+from flows.operations.history import remembered
 from flows.operations.uploads import forget_uploads, uploaded_rows
 from flows.operations.watch import watched_after
-from flows.orchestration.past_runs import forget_past_runs
-from flows.runners import Runner
+from flows.orchestration.run_folder import forget_runs
+from flows.runners import open_runner
 from flows.runtime import Runtime, open_caches, usage_of
 from flows.settings import PROGRAMS_FOLDER, TAILORING_FILE
 from prompts.engine.embedders import text_hash
@@ -57,7 +56,7 @@ def _next_generation(runtime: Runtime, from_nothing: bool = False) -> Iterator[S
     runtime.workspace.recover()
     if not from_nothing:
         runtime.workspace.read().close()
-    with runtime.workspace.write() as staging, relaxed_gc(), runtime.models.without_history():
+    with runtime.workspace.write() as staging, runtime.models.without_history():
         yield staging
 
 
@@ -300,7 +299,7 @@ async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime)
     # else the next run would give it back to the one that failed.
     author = author_of("extract", staging.meta, runtime)
     inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
-    async with Runner(runtime) as runner:
+    async with open_runner(runtime) as runner:
         failed = await extract_all(ExtractionWork(todo, inputs, earlier=passages), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.put_dead_letters(failed)
@@ -472,7 +471,7 @@ def _forget_elsewhere(documents: Sequence[str], traces: DocumentTraces, runtime:
     database = runtime.workspace.database
     places = (database.running_answers.remove_where, database.watched.forget_where, database.feedback.forget_where)
     answers = sum(forget_in(holds) for forget_in in (*places, runtime.workspace.evaluations.forget_where))
-    return answers, forget_past_runs(runtime.workspace.root, holds)
+    return answers, forget_runs(runtime.workspace.root, holds)
 
 
 def let_in(documents: Sequence[str], runtime: Runtime) -> int:

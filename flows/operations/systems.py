@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
+from flows.modes.registry import check_mode
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
@@ -103,6 +104,7 @@ def open_systems(systems: Sequence[EvaluatedSystem], runtime: Runtime) -> Iterat
             if system.recorded is not None:
                 opened.append(_recorded(system, Path(system.recorded)))
                 continue
+            check_mode(system.mode)
             options = AskOptions(mode=system.mode, effort=system.effort, structure=system.structure, k=system.k)
             key = json.dumps([system.workspace, system.generation, system.settings], sort_keys=True)
             if key not in sessions or sessions[key][0].memory is not None:

@@ -2,8 +2,10 @@
 
 import difflib
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
+from flows.modes.registry import check_mode
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime
@@ -16,7 +18,7 @@ from storage.errors import TrellisError, UsageError
 from storage.evaluation_records import WatchedQuestion
 from storage.records import content_id
 from storage.run_records import AnswerChange
-from tasks.step import unrecorded
+from tasks.step import step
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ def watch(question: str, mode: Mode, runtime: Runtime) -> WatchedQuestion:
     """Keep a question to be asked after every publication; UsageError for an empty one."""
     if not question.strip():
         raise UsageError("The question is empty.", "Write it in quotes after `trellis watch add`.")
-    AskOptions(mode=mode)  # checks it
+    check_mode(mode)
     watched = WatchedQuestion(id=content_id("wat", question, mode)[:10], question=question, mode=mode)
     if watched.id not in {known.id for known in runtime.workspace.database.watched.list()}:
         runtime.workspace.database.watched.put(watched)
@@ -40,11 +42,15 @@ async def ask_watched(runtime: Runtime, only: str | None = None) -> tuple[Answer
     has no part: it may hold what was true before.
     """
     questions = [row for row in runtime.workspace.database.watched.list() if only in {None, row.id}]
-    if not questions:
-        return ()
+    return await _ask_again(questions, runtime) if questions else ()
+
+
+@step("watch", asks_model=True)
+async def _ask_again(questions: Sequence[WatchedQuestion], runtime: Runtime) -> tuple[AnswerChange, ...]:
+    """Ask watched questions of the current generation."""
     settings = runtime.settings.model_copy(update={"memory": "off"})
     changes = []
-    with unrecorded(), runtime.models.without_history(), open_session(replace(runtime, settings=settings)) as session:
+    with runtime.models.without_history(), open_session(replace(runtime, settings=settings)) as session:
         for watched in questions:
             change, answer = await _ask(watched, session)
             if change is not None:
@@ -59,7 +65,7 @@ async def watched_after(runtime: Runtime) -> tuple[AnswerChange, ...]:
     try:
         changes = await ask_watched(runtime)
         for change in changes:
-            logger.warning("Watched: %s", "\n  ".join(in_words(change)))
+            logger.warning("The answer to the watched question %s has changed.", change.id)
     except Exception as error:  # noqa: BLE001 -- what was published stands, whatever a question meets
         logger.warning("The watched questions could not be asked: %s", mask_keys(str(error)))
         return ()
@@ -94,12 +100,3 @@ def changed(watched: WatchedQuestion, before: Answer, after: Answer) -> AnswerCh
 def _lines(text: str) -> list[str]:
     """The sentences of an answer, a line each."""
     return [" ".join(text[start:end].split()) for start, end in sentences(text)]
-
-
-def in_words(change: AnswerChange) -> list[str]:
-    """A change as lines: the question, its diff, and the documents that came and went."""
-    if change.error:
-        return [f"{change.question} failed: {change.error}"]
-    lines = [f"{change.question} (generation {change.before} to {change.generation})", *change.diff]
-    lines += [f"cited now: {', '.join(change.cited)}"] if change.cited else []
-    return lines + ([f"no longer cited: {', '.join(change.no_longer_cited)}"] if change.no_longer_cited else [])

@@ -1,4 +1,6 @@
-"""The Prefect server: whether it answers, and one on this machine for as long as one process needs it."""
+"""The Prefect server: whether it answers, and one of our own for as long as it is needed."""
+
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
 import asyncio
 import atexit
@@ -12,43 +14,26 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
+from prompts.engine.bridge import waiting
 from storage.errors import StorageError, UsageError
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 4200
 HEARTBEAT = 30  # seconds between two signs of life of a run; the most often that Prefect takes
-# Seconds: the first start makes the database, and the machine may be busy. A server that ends is told at once.
-START_WITHIN = 600.0
+START_WITHIN = 600.0  # seconds; the first start makes the database
 END_WITHIN = 10.0  # seconds
-ANSWERS_WITHIN = 5.0  # seconds; Prefect's own clients wait for seven minutes and fail with a traceback
+ANSWERS_WITHIN = 5.0  # seconds; Prefect's own clients wait for minutes
 LOG = "trellis-server.log"
 REMEDY = (
     "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` and recorded runs then "
     "start their own."
 )
-# The server ends when its standard input closes, which the system does whatever its owner dies of; after some seconds
-# whatever connections browsers keep open.
-WATCHED = """
-import logging, os, runpy, signal, sys, threading, time
-def end_with_input():
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5)
-    os._exit(1)
-threading.Thread(target=end_with_input, daemon=True).start()
-# SQLite refuses a transaction whose view is out of date at once, however long it may wait. It is tried again.
-queue = logging.getLogger("prefect.server.utilities.messaging.memory")
-queue.addFilter(lambda record: "database is locked" not in str(record.exc_info))
-runpy.run_module("prefect", run_name="__main__", alter_sys=True)
-"""
-# Batches halve the server's work and end its refusals under load; the rest keeps it, and its pages, on this machine.
+# A busy SQLite gets time, its server writes in batches, and pages stay on this machine.
 SETTINGS = {
-    "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
-    # What `prefect deployment run --watch` prints of a run's log.
-    "PREFECT_SERVER_LOGS_STREAM_OUT_ENABLED": "true",
+    "PREFECT_SERVER_LOGS_STREAM_OUT_ENABLED": "true",  # what `prefect deployment run --watch` prints
     "PREFECT_SERVER_LOGS_STREAM_PUBLISHING_ENABLED": "true",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     "PREFECT_SERVER_UI_V2_ENABLED": "false",  # those pages ask amplitude.com, analytics or not
@@ -62,13 +47,12 @@ SETTINGS = {
 
 
 async def check_server(address: str) -> None:
-    """Raises StorageError where no server answers at the address of its API.
+    """Raise StorageError where no server answers at the address of its API.
 
     Any answer but a server's own error shows that one is there; Prefect Cloud asks for a key first.
     """
-    encrypted = address.lower().startswith("https:")  # else nobody asks for the authorities, which take 25 ms to read
     try:
-        async with asyncio.timeout(ANSWERS_WITHIN), httpx.AsyncClient(verify=encrypted) as client:
+        async with asyncio.timeout(ANSWERS_WITHIN), httpx.AsyncClient() as client:
             response = await client.get(f"{address.rstrip('/')}/health")
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
         problem = f"the server cannot be reached ({str(error) or type(error).__name__})"
@@ -80,11 +64,38 @@ async def check_server(address: str) -> None:
 
 
 @contextmanager
-def own_server(port: int | None, home: Path) -> Iterator[str]:
-    """A server of this process's own; gives the address of its API and ends it with the block, or with this process.
+def prefect_server() -> Iterator[str]:
+    """A server for the runs of the block; gives the address of its API.
 
-    Without a port it is Prefect's usual one, or another where something else listens there. `home` takes its log. What
-    the environment sets already stays as it is. Raises UsageError where the port cannot be had.
+    It is the one that is configured, which must answer (else StorageError), or one of our own.
+    """
+    settings = get_current_settings()
+    if settings.api.url:
+        waiting(check_server)(settings.api.url)
+        yield settings.api.url
+        return
+    with (
+        own_server(_any_port(), settings.home) as address,
+        temporary_settings({PREFECT_API_URL: address}),
+    ):
+        yield address
+
+
+def keep_server() -> None:
+    """Keep a `prefect_server` until this process ends: Prefect sends the last events then."""
+    held = ExitStack()
+    atexit.register(held.close)  # before Prefect's workers are registered, hence after they have ended
+    held.enter_context(prefect_server())
+
+
+@contextmanager
+def own_server(port: int | None, home: Path) -> Iterator[str]:
+    """A server of our own; gives the address of its API and ends it with the block, or with this
+    process.
+
+    Without a port it is Prefect's usual one, or another where something else listens there. `home`
+    takes its log. What the environment sets already stays as it is. Raises UsageError where the
+    port cannot be had.
     """
     chosen = _port(port)
     address = f"http://{HOST}:{chosen}/api"
@@ -93,8 +104,13 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
     command = ["server", "start", "--host", HOST, "--port", str(chosen)]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
-            [sys.executable, "-P", "-c", WATCHED, *command],
-            env={**SETTINGS, **os.environ, "PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address},
+            [sys.executable, "-P", "-m", "flows.orchestration.server_process", *command],
+            env={
+                **SETTINGS,
+                **os.environ,
+                "PREFECT_API_URL": address,
+                "PREFECT_SERVER_UI_API_URL": address,
+            },
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -107,32 +123,12 @@ def own_server(port: int | None, home: Path) -> Iterator[str]:
         _end(process)
 
 
-def keep_server() -> None:
-    """Have a server for the runs of this process: the one that is configured, else one of its own
-    until it ends.
-
-    Prefect's own temporary one would outlive a process that is killed.
-    """
-    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
-
-    settings = get_current_settings()
-    if settings.api.url:
-        return
-    held = ExitStack()
-    # Registered before Prefect's workers begin, so that it ends behind them.
-    atexit.register(held.close)
-    address = held.enter_context(own_server(_any_port(), Path(settings.home)))
-    held.enter_context(temporary_settings({PREFECT_API_URL: address}))
-
-
 @contextmanager
 def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
     """The address of Prefect's API while the block runs, and whether its server is our own.
 
     Raises UsageError for a port where PREFECT_API_URL names a server.
     """
-    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
-
     settings = get_current_settings()
     if settings.api.url:
         if port is not None:
@@ -142,7 +138,10 @@ def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
             )
         yield settings.api.url, False
         return
-    with own_server(port, Path(settings.home)) as address, temporary_settings({PREFECT_API_URL: address}):
+    with (
+        own_server(port, settings.home) as address,
+        temporary_settings({PREFECT_API_URL: address}),
+    ):
         yield address, True
 
 
@@ -163,7 +162,10 @@ def _port(wanted: int | None) -> int:
             f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME of its own.",
         )
     if wanted is not None:
-        raise UsageError(f"Port {port} is taken by another program.", "Give another --port, or none for a free one.")
+        raise UsageError(
+            f"Port {port} is taken by another program.",
+            "Give another --port, or none for a free one.",
+        )
     return _any_port()
 
 
@@ -181,7 +183,7 @@ def _is_free(port: int) -> bool:
 
 def _is_prefect(port: int) -> bool:
     try:
-        answer = httpx.get(f"http://{HOST}:{port}/api/health", timeout=5, trust_env=False)
+        answer = httpx.get(f"http://{HOST}:{port}/api/health", timeout=ANSWERS_WITHIN, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
     return answer.status_code == 200 and answer.text == "true"
@@ -189,10 +191,14 @@ def _is_prefect(port: int) -> bool:
 
 def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
     until = time.monotonic() + START_WITHIN
-    with httpx.Client(timeout=5, trust_env=False) as client:
+    with httpx.Client(timeout=ANSWERS_WITHIN, trust_env=False) as client:
         while time.monotonic() < until:
             if process.poll() is not None:
-                raise StorageError(log, f"the Prefect server ended at its start: {_last_words(log)}", "See that file.")
+                raise StorageError(
+                    log,
+                    f"the Prefect server ended at its start: {_last_words(log)}",
+                    "See that file.",
+                )
             try:
                 if client.get(f"{address}/health").status_code == 200:
                     return

@@ -1,8 +1,7 @@
-"""Keys of model servers that stand in secret blocks of Prefect's server instead of the environment."""
+"""Keys of model servers in secret blocks of Prefect's server."""
 
-import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
+import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
-# isort: split
 import httpx
 from prefect.blocks.system import Secret
 from prefect.exceptions import PrefectException
@@ -14,8 +13,9 @@ from storage.errors import SettingsError, StorageError
 
 
 def secret_of(block: str, setting: str) -> str:
-    """The text in a secret block. Raises SettingsError where the server does not answer, has none of that name, or
-    holds no text in it."""
+    """The text in a secret block. Raises SettingsError where the server does not answer, has none
+    of that name, or holds no text in it.
+    """
     try:
         value = _read(block)
     except (ValueError, httpx.HTTPError, PrefectException, StorageError) as error:

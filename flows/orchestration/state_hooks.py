@@ -1,24 +1,14 @@
-"""Events and state hooks: a published generation is announced; a run that fails, crashes or is cancelled says so in
-words and leaves the workspace clean.
+"""Events and state hooks: a published generation is announced; a run that fails, crashes or is
+cancelled says so in words and leaves the workspace clean.
 """
 
-import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
-
-# isort: split
-import asyncio
-import json
 import re
-import signal
-import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
-from prefect.exceptions import TerminationSignal
 from prefect.logging.loggers import flow_run_logger
 
 from flows.settings import load_settings
@@ -33,28 +23,45 @@ GOES_ON = "the next run goes on from what models have answered."
 
 
 def resource_of(workspace: Path) -> dict[str, str]:
-    """A workspace as the resource of an event: its id is `trellis.workspace.` and the path in a-z, 0-9 and dashes."""
+    """A workspace as the resource of an event: its id is `trellis.workspace.` and the path in a-z,
+    0-9 and dashes.
+    """
     path = str(workspace.absolute())
     slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
     return {"prefect.resource.id": f"trellis.workspace.{slug}", "prefect.resource.name": path}
 
 
 def announce(report: IndexReport, workspace: Path) -> None:
-    """Say that the generation of a run was published, with its counts. Not for runs that found nothing to do."""
-    named = {"generation", "documents", "chunks", "entities", "relations", "reports", "dead_letters", "seconds"}
+    """Say that the generation of a run was published, with its counts. Not for runs that found
+    nothing to do.
+    """
+    named = {
+        "generation",
+        "documents",
+        "chunks",
+        "entities",
+        "relations",
+        "reports",
+        "dead_letters",
+        "seconds",
+    }
     emit_event(event=EVENT, resource=resource_of(workspace), payload=report.model_dump(include=named))
 
 
 def announce_change(change: AnswerChange, workspace: Path) -> None:
-    """Say how a watched question is answered otherwise since a publication, or fails."""
-    emit_event(
-        event=CHANGE_EVENT, resource=resource_of(workspace), payload=json.loads(mask_keys(change.model_dump_json()))
-    )
+    """Say that a watched question is answered otherwise since a publication, or fails: ids, and no
+    texts.
+    """
+    named = {"id", "generation", "before", "cited", "no_longer_cited"}
+    payload = change.model_dump(mode="json", include=named) | {"failed": bool(change.error)}
+    emit_event(event=CHANGE_EVENT, resource=resource_of(workspace), payload=payload)
 
 
 def clean_up(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """The state hook of a run that failed, crashed or was cancelled: say how it ended, emit `trellis.FLOW.failed`,
-    `.crashed` or `.cancelled`, and discard what it was building; the current generation is as it was."""
+    """The state hook of a run that failed, crashed or was cancelled: say how it ended, emit
+    `trellis.FLOW.failed`, `.crashed` or `.cancelled`, and discard what it was building; the
+    current generation is as it was.
+    """
     end = "failed" if state.is_failed() else "crashed" if state.is_crashed() else "cancelled"
     logger = flow_run_logger(flow_run, flow)
     try:
@@ -67,54 +74,32 @@ def clean_up(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     emit_event(
         event=f"trellis.{flow.name}.{end}",
         resource=resource_of(settings.workspace),
-        related=[{"prefect.resource.id": f"prefect.flow-run.{flow_run.id}", "prefect.resource.role": "flow-run"}],
+        related=[
+            {
+                "prefect.resource.id": f"prefect.flow-run.{flow_run.id}",
+                "prefect.resource.role": "flow-run",
+            }
+        ],
         payload={"reason": mask_keys(state.message or ""), "generation": generation},
     )
 
 
-@asynccontextmanager
-async def ended_by_signals() -> AsyncIterator[None]:
-    """Around the work of a flow: SIGTERM ends it wherever it comes.
-
-    Prefect's handler raises where the main thread is just then. In a callback of the event loop asyncio only logs that,
-    and in a task that catches everything it is lost: the run would go on to its end, and what models cost with it. So
-    the event loop hears of the signal too, and cancels the work.
-    """
-    task = asyncio.current_task()
-    if task is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop, raising, heard, over = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM), False, False
-
-    def hear() -> None:
-        nonlocal heard
-        heard = True
-        if not over and not task.cancelling():
-            task.cancel()
-
-    loop.add_signal_handler(signal.SIGTERM, hear)
-    signal.signal(signal.SIGTERM, raising)  # the loop is told all the same: it listens at the wake-up descriptor
-    try:
-        yield
-    except asyncio.CancelledError:
-        if heard:
-            task.uncancel()
-            raise TerminationSignal(signal=signal.SIGTERM) from None
-        raise
-    finally:
-        over = True
-        loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, raising)
-
-
 def _left(workspace: Workspace) -> tuple[str, int | None]:
-    """What the workspace is like now, after what nobody needs was discarded; its current generation."""
+    """What the workspace is like now, after what nobody needs was discarded; its current
+    generation.
+    """
     try:
         workspace.clean()
     except NoGeneration:
         return f"Nothing is published in {workspace.root} yet; {GOES_ON}", None
     except WorkspaceLocked:
-        return f"Another run writes {workspace.root}: nothing of it was touched.", workspace.current()
+        return (
+            f"Another run writes {workspace.root}: nothing of it was touched.",
+            workspace.current(),
+        )
     except StorageError as error:
         return str(error), None
-    return f"Generation {workspace.current()} of {workspace.root} stays as it was; {GOES_ON}", workspace.current()
+    return (
+        f"Generation {workspace.current()} of {workspace.root} stays as it was; {GOES_ON}",
+        workspace.current(),
+    )

@@ -1,22 +1,20 @@
 """Zombie runs, whose process was killed: a Prefect automation ends them.
 
-Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more, and Prefect would
-show its run as running for ever. A run also ends by itself with the process that served it, so that it holds no lock
-for nobody.
+Each run says every HEARTBEAT seconds that it is alive. A process that was killed says nothing more,
+and Prefect would show its run as running for ever.
 """
 
-import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
-
-# isort: split
-import os
-import signal
-import threading
-import time
 from datetime import timedelta
 
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import StateType
-from prefect.events import AutomationCore, ChangeFlowRunState, EventTrigger, Posture, ResourceSpecification
+from prefect.events import (
+    AutomationCore,
+    ChangeFlowRunState,
+    EventTrigger,
+    Posture,
+    ResourceSpecification,
+)
 
 SILENT_AFTER = 75  # seconds: two heartbeats are missing
 TAG = "trellis"  # of our deployments' runs: other runs of a server may say less often that they are alive
@@ -60,24 +58,3 @@ async def end_silent_runs(client: PrefectClient) -> None:
         await client.update_automation(existing.id, automation().model_copy(update={"enabled": existing.enabled}))
     if not known:
         await client.create_automation(automation())
-
-
-LOOKS_EVERY = 1.0  # seconds
-
-
-def end_with(parent: int) -> dict[str, object]:
-    """A pull step, as Prefect calls what a run's process does before it loads the flow: from now on end with `parent`.
-
-    Killed, not told: whoever served the run is gone, and with it perhaps the server that would hear of an end in words.
-    Nothing happens in `parent` itself, where Prefect takes the steps too: for the hooks of a run that it cancels.
-    """
-    if os.getpid() == parent:
-        return {}
-    threading.Thread(target=_watch, args=(parent,), name="trellis-orphan", daemon=True).start()
-    return {}
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOKS_EVERY)
-    os.kill(os.getpid(), signal.SIGKILL)

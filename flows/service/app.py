@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,15 +22,13 @@ from flows.service.asking import Questions, Service
 from flows.service.mcp_server import McpEndpoint
 from flows.service.metrics import Metrics
 from flows.service.page_files import PageFiles, api_page
+from flows.service.prefect_runs import PrefectRuns
 from flows.service.runs import LocalRuns
 from flows.service.workspaces import Workspaces
 from flows.settings import Settings
 from prompts.engine.errors import EngineError
 from storage.errors import TrellisError
 from storage.records import Record
-
-if TYPE_CHECKING:
-    from flows.service.prefect_runs import PrefectRuns
 
 _DESCRIPTION = "Answers from your documents, with sources. Errors are `{error: {type, message, remedy}}`."
 
@@ -128,11 +126,9 @@ def create_app(
     return app
 
 
-def _runs(workspaces: Workspaces, prefect: str | None) -> "LocalRuns | PrefectRuns":
+def _runs(workspaces: Workspaces, prefect: str | None) -> LocalRuns | PrefectRuns:
     if prefect is None:
         return LocalRuns(workspaces.follow)
-    from flows.service.prefect_runs import PrefectRuns  # Prefect takes a second to load
-
     return PrefectRuns(prefect, {str(workspaces.folder(name)): name for name in workspaces.names}, workspaces.follow)
 
 

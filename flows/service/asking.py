@@ -5,15 +5,16 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.modes.registry import AUTO
-from flows.question import AskOptions
+from flows.question import AUTO, AskOptions
 from flows.service.access import LONGEST_LOGGED, DayLimits, shown_error
 from flows.service.metrics import Metrics
+from flows.service.prefect_runs import PrefectRuns
+from flows.service.runs import LocalRuns
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.settings import ServiceSettings, Settings
 from prompts.engine.spending import Meter
@@ -22,11 +23,7 @@ from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureTyp
 from storage.filters import check_filter
 from storage.records import Record
 from tasks.rewrite import turns
-from tasks.step import watched
-
-if TYPE_CHECKING:  # Prefect takes a second to load
-    from flows.service.prefect_runs import PrefectRuns
-    from flows.service.runs import LocalRuns
+from tasks.watching import watched
 
 
 class RetrieveRequest(BaseModel):
@@ -169,7 +166,7 @@ class Service:
     settings: Settings
     workspaces: Workspaces
     questions: Questions
-    runs: "LocalRuns | PrefectRuns"
+    runs: LocalRuns | PrefectRuns
     metrics: Metrics
     prefect: str | None = None
     sources: tuple[str, ...] = ()

@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from flows.runtime import open_runtime, usage_of
 from flows.service.access import shown_error
 from flows.service.log import log_to_stderr
@@ -63,7 +62,7 @@ def _work(order: Mapping[str, Any], settings: Settings) -> None:
         runtime = open_runtime(settings, progress)
         meter = runtime.models.meter
         options = IndexOptions(order["full"], order["allow_removals"], order["remake"])
-        return await index_run(order["sources"], options, runtime)
+        return await index_documents(order["sources"], options, runtime)
 
     try:
         threading.Thread(target=_end_with_input, daemon=True).start()

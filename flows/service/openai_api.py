@@ -18,7 +18,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
-from flows.modes.registry import AUTO, mode_names
+from flows.modes.registry import mode_names
+from flows.question import AUTO
 from flows.service.access import needs
 from flows.service.asking import AskRequest, Event, Service, note_question
 from flows.service.rest import NOT_BUFFERED, Here

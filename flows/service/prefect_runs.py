@@ -1,8 +1,5 @@
 """Index runs as runs of the deployment `index/index-now`, so that Prefect queues, records and shows them."""
 
-import flows.orchestration.recording  # noqa: F401 -- settles what Prefect tells its makers, before Prefect is imported
-
-# isort: split
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelling
 
 from flows.orchestration.deployments import NOW
+from flows.orchestration.run_folder import result_of
 from flows.service.access import ServiceError
 from flows.service.runs import IndexRun, RunRequest, RunState, no_such_run
 from storage.errors import UsageError
@@ -107,12 +105,12 @@ class PrefectRuns:
                 newest = max(artifacts, key=lambda row: str(row.updated))
                 step = str(newest.key).removeprefix("progress-")
                 return record.model_copy(update={"step": step, "done": round(float(str(newest.data))), "total": 100})
-        if record.state == "completed" and run.state is not None:
-            report = await run.state.aresult(raise_on_failure=False)
-            if record.id not in self._ended and isinstance(report, IndexReport):
+        if record.state == "completed":
+            report = result_of(Path(str(run.parameters.get("workspace"))), run.id, IndexReport)
+            if record.id not in self._ended and report is not None:
                 self._ended.add(record.id)
                 await self._published(record.workspace)
-            return record.model_copy(update={"report": report if isinstance(report, IndexReport) else None})
+            return record.model_copy(update={"report": report})
         return record
 
     def _as_record(self, run: FlowRun) -> IndexRun:

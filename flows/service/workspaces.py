@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flows.query import answer_question
-from flows.question import AskOptions, retrieve_passages
+from flows.query import answer_question, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import SESSIONS, Session, Sessions
 from flows.settings import Settings, load_settings
@@ -66,7 +66,7 @@ class Workspaces:
     async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
         """Answer from the current generation, or from number `as_of`; errors as of `flows.query.aask`.
 
-        `options.on_text` is called in another thread. Context variables hold, as of `tasks.step.watched`.
+        `options.on_text` is called in another thread. Context variables hold, as of `tasks.watching.watched`.
         """
         folder = self.folder(name)
 

@@ -21,7 +21,9 @@ from storage.errors import UsageError
 from storage.evaluation_records import EvaluatedAnswer, EvaluationQuestion, Score, Verdict, plain
 from storage.files import text_of_file
 from storage.records import Record, by_key
-from tasks.step import PATIENT, gather_or_cancel, step
+from tasks.batches import gather_or_cancel
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -34,9 +34,11 @@ from storage.errors import UsageError, did_you_mean
 from storage.evaluation_records import EvaluationQuestion
 from storage.graph_records import TextSpan
 from storage.records import Chunk, Record, by_key, content_id
+from tasks.batches import gather_or_cancel
 from tasks.evaluate.measures import holds, normalised
 from tasks.retrieve.lexical import lexicon_of
-from tasks.step import PATIENT, gather_or_cancel, step
+from tasks.retrying import PATIENT
+from tasks.step import step
 
 GLOBAL, CLOZE = "global", "cloze"
 MADE_KINDS = (GLOBAL, *KINDS, CLOZE)

@@ -21,9 +21,11 @@ from prompts.text.thesaurus import concept_terms
 from prompts.text.words import fold
 from storage.graph_records import Finding, Report
 from storage.records import Chunk, DocumentText, by_key
+from tasks.batches import gather_or_cancel, portions
 from tasks.citations import pool_of
 from tasks.read_reports.near import CommunityChunkIndex
-from tasks.step import BRIEF, gather_or_cancel, portions, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 T = TypeVar("T")
 ANSWER_TOKENS = 1_200  # of points that are quoted where no model writes

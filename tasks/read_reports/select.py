@@ -19,8 +19,10 @@ from prompts.text.relevance import CollectionTopic
 from prompts.text.segment import sentences
 from storage.graph_records import Community, Report
 from storage.records import by_key
+from tasks.batches import gather_or_cancel, portions
 from tasks.read_reports.near import CommunityChunkIndex, NearPassages
-from tasks.step import BRIEF, gather_or_cancel, portions, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 # Openings of reports that one rating call has room for: each has an equal share of its tokens.
 REPORTS_A_CALL = 60

@@ -29,7 +29,8 @@ from tasks.retrieve.facts import GraphFacts
 from tasks.retrieve.lexical import Scores, scaled
 from tasks.retrieve.link import Link
 from tasks.retrieve.search import SearchIndex
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 Vector = NDArray[np.float32]
 Level = Literal["low", "high", "both"]

@@ -37,7 +37,8 @@ from tasks.retrieve.passage_sets import (
     Subjects,
     best_places,
 )
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 
 
 def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:

@@ -23,7 +23,8 @@ from storage.answer_records import RouteDecision, SubQuestion, TableCell, TableR
 from storage.records import Chunk, Document
 from tasks.answer import Note, StatedAnswer
 from tasks.citations import Source, packed
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 from tasks.tables.relations import GridCell, relations_of
 from tasks.tables.run_plan import DoesNotFit, Group, PlanOutcome, run
 

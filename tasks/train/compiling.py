@@ -15,8 +15,8 @@ from storage.answer_records import Answer, Passage
 from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import Row, TrainedStep
+from tasks.batches import gather_or_cancel
 from tasks.evaluate.measures import CUTS, MEASURES, plain_answer
-from tasks.step import gather_or_cancel
 from tasks.train import filter as filtering
 from tasks.train import router
 from tasks.train.rewriter import Find

@@ -11,7 +11,8 @@ from prompts.filter import HYPOTHESES, NOT_JUDGED, Filter, FilterRequest, Judgem
 from storage.answer_records import Passage
 from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import FilterRow, Row, TrainingCurve
-from tasks.step import gather_or_cancel, step
+from tasks.batches import gather_or_cancel
+from tasks.step import step
 from tasks.train.lora import (
     Dialogue,
     TrainingOptions,

@@ -8,7 +8,8 @@ from prompts.text.words import fold_name
 from storage.answer_records import Passage
 from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import RewriteRow
-from tasks.step import gather_or_cancel, step
+from tasks.batches import gather_or_cancel
+from tasks.step import step
 from tasks.train.lora import Dialogue
 from tasks.train.rows import append, stored
 

@@ -17,7 +17,8 @@ from storage.errors import UsageError
 from storage.files import text_of_file
 from storage.records import Record
 from storage.training_records import PreferenceRow, Row
-from tasks.step import gather_or_cancel, step
+from tasks.batches import gather_or_cancel
+from tasks.step import step
 from tasks.train.lora import Dialogue
 from tasks.train.rows import append, fold, language_of_row, replace, sha256_of, stored
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from prompts.engine.helper import helped
 from prompts.traverse import PlanTraversal, TraversalPlan
 from storage.answer_records import QuestionType
-from tasks.step import BRIEF, step
+from tasks.retrying import BRIEF
+from tasks.step import step
 from tasks.traverse.entity_names import Linked
 from tasks.traverse.lookup import plan_without_model
 from tasks.traverse.plan import CheckedStep, Problem, TraversalGraph, check

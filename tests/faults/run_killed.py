@@ -16,7 +16,7 @@ from types import FrameType
 import storage
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
-from tasks.step import watched
+from tasks.watching import watched
 from tests.settings import load_settings
 
 STORAGE = str(Path(str(storage.__file__)).parent)

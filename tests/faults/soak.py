@@ -23,9 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flows.index import IndexOptions
+from flows.index import IndexOptions, index_documents
 from flows.operations.changes import change, edit, forget
-from flows.operations.index_run import index_run
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime
@@ -100,7 +99,7 @@ def day(number: int, held: dict[int, int], place: Place, chance: random.Random) 
     if number % 7 == 3:
         (workspace / "CURRENT").write_bytes(b"\xff garbled")
         done["garbled"] += 1
-    report = worked(place, partial(index_run, [source], IndexOptions()))
+    report = worked(place, partial(index_documents, [source], IndexOptions()))
     done["published"] += report.published
     done["dead letters"] += report.dead_letters
     titles = [f"{line['title']}" for line in rows]
@@ -145,10 +144,10 @@ def live(folder: Path, days: int, documents: int, server: Server) -> list[dict[s
         sys.stdout.flush()
     server.reset()
     source = write_rows(folder / "docs.jsonl", rows_of(held))
-    worked(place, partial(index_run, [source], IndexOptions()))
+    worked(place, partial(index_documents, [source], IndexOptions()))
     mended = place.dead_letters() == []
     for workspace in (place, anew):
-        worked(workspace, partial(index_run, [source], IndexOptions(full=True)))
+        worked(workspace, partial(index_documents, [source], IndexOptions(full=True)))
     ends = [(workspace.graph()["relations"], workspace.graph()["documents"]) for workspace in (place, anew)]
     last = {"relations": len(ends[0][0]), "documents": len(ends[0][1]), "dead letters mended": mended}
     return [*told, {"as one run": ends[0] == ends[1], **last}]

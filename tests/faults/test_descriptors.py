@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.index import IndexOptions, build_index
+from flows.index import IndexOptions, build_index, index_documents
 from flows.operations.changes import change, edit, forget
-from flows.operations.index_run import index_run
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import open_session
@@ -62,7 +61,7 @@ def test_changes_by_a_model_leave_no_file_open(server_process: Server, tmp_path:
     server_process.reset()
     place = Place(tmp_path / "ws", server_process)
     source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(6)])
-    worked(place, partial(index_run, [source], IndexOptions()))
+    worked(place, partial(index_documents, [source], IndexOptions()))
     for number in range(3):
         worked(place, partial(edit, partial(change, "Ana Korb", None, None, f"Noted {number}.")))
         worked(place, partial(forget, [f"d{number}"]))

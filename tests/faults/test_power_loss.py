@@ -15,11 +15,10 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from flows.index import IndexOptions
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index_documents
 from storage.errors import Damaged, DiskFull, StorageError
 from storage.export import Export
-from tasks.step import watched
+from tasks.watching import watched
 from tests.copying import copy_of
 from tests.faults.disk import full
 from tests.faults.test_kills import ROOT, STEPS, graph_of, runtime_of
@@ -44,7 +43,7 @@ class Places(NamedTuple):
 
 
 def index(workspace: Path, source: Path) -> None:
-    asyncio.run(index_run([source], IndexOptions(full=True), runtime_of(workspace, "")))
+    asyncio.run(index_documents([source], IndexOptions(full=True), runtime_of(workspace, "")))
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,29 @@
 """What does Prefect's server know of a run? It learns of most things a moment later, so these ask until it does."""
 
 import asyncio
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Awaitable, Collection
+from typing import Any, TypeVar
 from uuid import UUID
+
+from prefect import State
+
+T = TypeVar("T")
 
 WAIT = 90.0  # seconds
 PAUSE = 0.2
 
 
-async def task_runs(flow_run: str, expected: Collection[str], count: int = 0) -> list[tuple[str, set[str]]]:
+async def task_runs(flow_run: str | UUID, expected: Collection[str], count: int = 0) -> list[tuple[str, set[str]]]:
     """The names of a flow run's task runs, each with the names of those that it goes on from, in the order in which
     they started, as soon as these, and so many, are there."""
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterName
     from prefect.client.schemas.objects import TaskRunResult
 
-    wanted = FlowRunFilter(name=FlowRunFilterName(any_=[flow_run]))
+    if isinstance(flow_run, UUID):
+        wanted = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run]))
+    else:
+        wanted = FlowRunFilter(name=FlowRunFilterName(any_=[flow_run]))
     async with get_client() as client:
         for _ in range(int(WAIT / PAUSE)):
             found = await client.read_task_runs(flow_run_filter=wanted)
@@ -32,6 +39,21 @@ async def task_runs(flow_run: str, expected: Collection[str], count: int = 0) ->
         )
         for run in sorted(found, key=lambda run: str(run.start_time))
     ]
+
+
+def end_of(run: Awaitable[State[T]]) -> State[T]:
+    """The state in which a flow run ends, outside of an event loop."""
+
+    async def wait() -> State[T]:
+        return await run
+
+    return asyncio.run(wait())
+
+
+def id_of(state: State[Any]) -> UUID:
+    """The id of the flow run that ended in a state."""
+    assert state.state_details.flow_run_id is not None
+    return state.state_details.flow_run_id
 
 
 async def run_of(name: str) -> UUID:

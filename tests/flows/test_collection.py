@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.index import IndexOptions
+from flows.index import IndexOptions, index_documents
 from flows.modes.local_search import local_search
-from flows.modes.registry import call_with
-from flows.operations.index_run import index_run
+from flows.modes.query_mode import call_with
 from flows.query import answer_question
 from flows.question import AskOptions, resources_for
 from flows.runtime import Runtime, open_runtime
@@ -49,7 +48,7 @@ def written(folder: Path, rows: tuple[tuple[str, str], ...]) -> str:
 async def made(folder: Path, rows: tuple[tuple[str, str], ...]) -> Path:
     """A workspace with these documents, indexed offline."""
     runtime = open_runtime(load_settings({"workspace": folder / "ws", "embedding": "none"}))
-    await index_run([written(folder, rows)], IndexOptions(allow_removals=True), runtime)
+    await index_documents([written(folder, rows)], IndexOptions(allow_removals=True), runtime)
     return folder / "ws"
 
 

@@ -12,7 +12,7 @@ from dspy.utils.callback import BaseCallback
 
 from flows.index import IndexOptions, build_index
 from flows.query import ask
-from flows.runners import Runner
+from flows.runners import open_runner
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 from prompts.engine.errors import EngineError
@@ -89,13 +89,13 @@ def test_index_and_ask_use_the_model_of_a_context(
     assert unchanged.published, "offline it is made anew: the model is part of what is made"
 
 
-def test_other_processes_have_no_model_of_the_program(
+async def test_other_processes_have_no_model_of_the_program(
     of_server: dspy.LM, without_settings: Server, tmp_path: Path
 ) -> None:
-    runtime = open_runtime(load_settings({"workspace": tmp_path, "runner": "processes"}))
+    runtime = open_runtime(load_settings({"workspace": tmp_path, "runner": "dask"}))
     with dspy.context(lm=of_server), pytest.raises(UsageError, match="other processes"):
-        Runner(runtime)
-    Runner(runtime)
+        async with open_runner(runtime):
+            pass
 
 
 class Watching(BaseCallback):

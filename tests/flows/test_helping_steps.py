@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.modes.registry import SEARCH, call_with, find_mode
+from flows.modes.query_mode import call_with
+from flows.modes.registry import find_mode
 from flows.query import answer_question, structured_search
 from flows.question import AskOptions, ModeResult, resources_for
 from flows.session import Session, open_session
 from prompts.engine.effort import GAINLESS
 from prompts.engine.errors import AnswerMalformed, BadKey
 from storage.answer_records import Answer, Effort, Mode
+from tasks.route import SEARCH
 from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.flows.test_collection import NAMED, made

@@ -2,10 +2,9 @@
 
 import asyncio
 import dataclasses
-import gc
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.indexing.concurrency import background_task, relaxed_gc, side_by_side
+from flows.indexing.concurrency import background_task, side_by_side
 from flows.runtime import Runtime, open_runtime
 from prompts.engine.embedders import Embedder, Floats
 from storage.errors import RemovalRefused
@@ -218,15 +217,3 @@ async def test_an_error_ends_the_others() -> None:
     with pytest.raises(KeyError):
         await broken()
     assert sorted(works.ended) == [0, 1, 2]
-
-
-def test_garbage_is_looked_for_as_before_once_the_last_of_two_is_done_that_overlap() -> None:
-    before = gc.get_threshold()
-    with ExitStack() as first, ExitStack() as second:
-        first.enter_context(relaxed_gc())
-        second.enter_context(relaxed_gc())
-        rarely = gc.get_threshold()
-        first.close()
-        assert gc.get_threshold() == rarely != before
-        second.close()
-        assert gc.get_threshold() == before

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.modes.registry import mode_names
-from flows.query import answer_question, ask
-from flows.question import AskOptions, retrieve_passages
+from flows.modes.registry import mode_names, modes
+from flows.query import answer_question, ask, retrieve_passages
+from flows.question import AskOptions
 from flows.runtime import open_runtime
 from flows.session import Session, open_session
 from flows.settings import load_settings
 from prompts.engine.streaming import Withdrawn
 from storage.answer_records import Answer, Mode, ModeDecision, Retrieval
-from storage.errors import UsageError
+from storage.errors import SettingsError, UsageError
 from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.server.client import Server
@@ -233,3 +233,29 @@ def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
 def test_a_mode_that_finds_no_passages_makes_no_structure(indexed: Path) -> None:
     with pytest.raises(UsageError, match="no passages to make a table of"):
         ask("What is this about?", workspace=indexed, mode="global", structure="table")
+
+
+OTHERS = """
+from flows.modes.basic_search import naive
+from flows.modes.query_mode import QueryMode
+MINE = QueryMode("mine", naive)
+"""
+
+
+def test_another_package_adds_a_mode(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "others_mode.py").write_text(OTHERS)
+    installed = tmp_path / "others_mode-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: others-mode\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[trellis.modes]\nmine = others_mode:MINE\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    modes.cache_clear()
+    try:
+        assert ask("Who designed Orla Bridge?", workspace=indexed, mode="mine").trace.mode == "mine"
+    finally:
+        modes.cache_clear()
+
+
+def test_a_mode_that_does_not_exist_is_named(indexed: Path) -> None:
+    with pytest.raises(SettingsError, match="mode cannot be 'locl'"):
+        ask("Who designed Orla Bridge?", workspace=indexed, mode="locl")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.step import watched
+from tasks.watching import watched
 from tests.copying import copy_of
 from tests.engine.tiny_models import tiny_cross_encoder
 from tests.flows.conftest import Command, indexed_by_command

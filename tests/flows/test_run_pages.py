@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.orchestration.artifacts import address_of, answer_page, index_page
+from flows.operations.run_pages import address_of, answer_page, index_page
 from flows.usage import plain
 from storage.answer_records import (
     Answer,

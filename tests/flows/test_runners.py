@@ -3,10 +3,8 @@
 import asyncio
 import importlib.util
 import logging
-import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +14,10 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners import DaskChannel, Job, Place, ProcessChannel, RunnerFailed, shared_out
+from flows.runners import Job, Place, RunnerFailed, shared_out
 from flows.runtime import Runtime, open_runtime
 from storage.errors import SettingsError
 from storage.export import Export, export
-from storage.records import Chunk
 from storage.run_records import IndexReport
 from tests.flows.conftest import KEY, ROWS
 from tests.patience import wait_for
@@ -29,7 +26,6 @@ from tests.settings import load_settings
 from tests.workspaces import quays, write_rows
 
 pytestmark = pytest.mark.slow
-
 
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="it is not installed: pip install 'trellis-rag[dask]'"
@@ -75,61 +71,18 @@ def discreet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
     assert KEY not in said.out + said.err + caplog.text
 
 
+@needs_dask
 @pytest.mark.usefixtures("discreet")
-@pytest.mark.parametrize("runner", ["processes", pytest.param("dask", marks=needs_dask)])
-async def test_the_same_is_published_and_all_is_accounted_for(
-    runner: str, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+async def test_dask_publishes_the_same_and_accounts_for_all(
+    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
 ) -> None:
     here, published = expected
-    there, found = await indexed(corpus, opened(tmp_path / "there", runner=runner))
+    there, found = await indexed(corpus, opened(tmp_path / "there", runner="dask"))
     assert found == published
     assert {name: used.calls for name, used in there.usage.by_step.items()} == {
         name: counted["calls"] for name, counted in model_server.stats()["steps"].items()
     }
     assert there.usage.input_tokens == here.usage.input_tokens
-
-
-async def test_a_batch_outlives_the_worker_that_had_it(
-    corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
-) -> None:
-    run = await begun(corpus, opened(tmp_path / "there", runner="processes"), model_server)
-    os.kill(max(workers()), signal.SIGKILL)
-    report, found = await run
-    assert found == expected[1]
-    assert report.dead_letters == 0
-
-
-async def test_a_worker_that_stands_still_is_replaced_and_holds_up_no_end(tmp_path: Path) -> None:
-    runtime = opened(tmp_path / "ws")
-    text = "Anna Weil designed the Harbour Bridge."
-    chunk = Chunk(
-        id="chk_1", document="d", ordinal=0, start=0, end=len(text), text=text, tokens=7, language="en", title="d"
-    )
-    job = Job(runtime.settings, Place.of(runtime.settings), (chunk,))
-    channel = ProcessChannel(1, silence=5)
-    try:
-        expected = (await channel.run(job)).extracts
-        (worker,) = multiprocessing.active_children()
-        os.kill(worker.pid or 0, signal.SIGSTOP)
-        assert (await channel.run(job)).extracts == expected
-        (other,) = multiprocessing.active_children()
-        assert other.pid != worker.pid
-        os.kill(other.pid or 0, signal.SIGSTOP)
-    finally:
-        await asyncio.to_thread(channel.close)
-    assert not multiprocessing.active_children()
-
-
-async def test_a_cancelled_run_calls_nobody_any_more(corpus: Path, tmp_path: Path, model_server: Server) -> None:
-    before = workers()
-    run = await begun(corpus, opened(tmp_path / "ws", runner="processes"), model_server)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    model_server.reset()
-    await asyncio.sleep(1)
-    assert model_server.stats()["calls"] == 0
-    assert workers() <= before
 
 
 @pytest.fixture
@@ -142,7 +95,7 @@ def cluster() -> Iterator[Any]:
 
 
 @needs_dask
-async def test_a_cluster_that_was_joined_stays(
+async def test_a_cancelled_run_leaves_a_joined_cluster(
     cluster: Any, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
 ) -> None:
     there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
@@ -157,7 +110,7 @@ async def test_a_cluster_that_was_joined_stays(
 
 
 @needs_dask
-async def test_a_cluster_that_loses_a_worker_does_the_run_and_one_that_loses_all_ends_it_in_words(
+async def test_a_batch_outlives_the_worker_that_had_it(
     cluster: Any, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
 ) -> None:
     there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
@@ -165,52 +118,15 @@ async def test_a_cluster_that_loses_a_worker_does_the_run_and_one_that_loses_all
     os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
     report, found = await run
     assert (found, report.dead_letters) == (expected[1], 0)
-    channels = [DaskChannel(cluster.scheduler_address, 2, silence) for silence in (3, 1_000)]
-    job = Job(there.settings, Place.of(there.settings))
-    await asyncio.to_thread(cluster.scale, 0)
-    with pytest.raises(RunnerFailed, match=r"no worker for 3 s.*Run again"):
-        await channels[0].run(job)
-    waiting = asyncio.create_task(channels[1].run(job))
-    await asyncio.sleep(1)
-    await asyncio.to_thread(cluster.close)
-    with pytest.raises(RunnerFailed, match="the cluster has gone"):
-        await waiting
-    for channel in channels:
-        await asyncio.to_thread(channel.close)
-
-
-ELSEWHERE = """
-import sys
-from distributed import LocalCluster
-with LocalCluster(n_workers=1, processes=False, host="127.0.0.1", protocol="tcp", dashboard_address=None) as cluster:
-    print(cluster.scheduler_address, flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def cluster_elsewhere() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The address of a cluster, and the process that its scheduler is in."""
-    command = [sys.executable, "-c", ELSEWHERE]
-    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip(), process
-        process.kill()
 
 
 @needs_dask
-async def test_a_cluster_that_stands_still_ends_a_run_in_words_and_is_not_joined(
-    cluster_elsewhere: tuple[str, subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    address, process = cluster_elsewhere
-    there = opened(tmp_path, runner="dask", runner_address=address)
-    channel = DaskChannel(address, 1, silence=3)
-    process.send_signal(signal.SIGSTOP)
-    with pytest.raises(RunnerFailed, match=r"no worker for 3 s.*Run again"):
-        await channel.run(Job(there.settings, Place.of(there.settings)))
-    await asyncio.to_thread(channel.close)
-    with pytest.raises(RunnerFailed, match=r"no worker answers at tcp.*nothing within 4 s"):
-        await asyncio.to_thread(DaskChannel, address, 1, patience=2)
+async def test_a_cluster_that_is_gone_is_told(cluster: Any, corpus: Path, tmp_path: Path, model_server: Server) -> None:
+    address = cluster.scheduler_address
+    run = await begun(corpus, opened(tmp_path / "there", runner="dask", runner_address=address), model_server)
+    await asyncio.to_thread(cluster.close)
+    with pytest.raises(RunnerFailed, match="Run again"):
+        await run
 
 
 async def test_a_runner_without_its_package_says_what_to_install(
@@ -229,15 +145,11 @@ async def begun(corpus: Path, runtime: Runtime, server: Server) -> "asyncio.Task
     return run
 
 
-def workers() -> set[int]:
-    """The processes that this one has started to do jobs."""
-    return {process.pid for process in multiprocessing.active_children() if process.pid is not None}
-
-
+@needs_dask
 async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "docs.jsonl", ROWS)
     vectors = []
-    for runner in ("local", "processes"):
+    for runner in ("local", "dask"):
         runtime = opened(tmp_path / runner, runner=runner, embedding="bundled", runner_workers=1)
         await build_index([source], IndexOptions(), runtime)
         with runtime.workspace.read() as generation:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from prompts.engine.effort import LIMITS, Effort
 from prompts.read_reports import MOST_FOLLOW_UPS, Explore, FollowUp, Offered, Partial, Rate
 from storage.graph_records import Community, Report
+from tasks.batches import portions
 from tasks.read_reports.points import (
     LOOK_UPS,
     MOST_POINTS,
@@ -36,7 +37,6 @@ from tasks.read_reports.select import (
     tree_of,
     weightiest,
 )
-from tasks.step import portions
 from tests.query.steps import gist_of, piece, scripted, sent
 
 

@@ -7,21 +7,21 @@ file leaves its entities behind.
 import asyncio
 import json
 import os
-import sqlite3
-from collections.abc import Collection, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
 import pytest
-from prefect.logging.handlers import APILogHandler
+from prefect.client.orchestration import get_client
+from prefect.exceptions import ObjectNotFound
 
 from flows.__main__ import main
-from flows.orchestration.recorded_flows import index, query
+from flows.index import index
+from flows.query import query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
-from tests.patience import wait_for
+from tests.flows.recorder import end_of, id_of, logs
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -50,13 +50,6 @@ def places(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in holding]
 
 
-def ended(name: str, database: Path) -> int:
-    """How many runs of this name Prefect's database says have ended; it has the events of all before them."""
-    ends = "SELECT count(*) FROM events WHERE event = 'prefect.flow-run.Completed' AND instr(resource, ?)"
-    with closing(sqlite3.connect(database)) as connection:
-        return int(connection.execute(ends, [name]).fetchone()[0])
-
-
 def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Command, docs: Path) -> None:
     fresh("index", str(docs))
     fresh("ask", f"Where did {SECRET} live?")
@@ -82,79 +75,38 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
 
 
 @pytest.mark.usefixtures("api", "unembedded")
-def test_prefect_keeps_nothing_of_it_and_all_of_other_workspaces(
-    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ordinary = "Before the quay was over, nobody knew that they had met and lived near it, and lent a loan of crowns."
-    quay = {"id": "quay", "title": "The quay", "text": ordinary}
-    docs = write_rows(tmp_path / "docs.jsonl", [*ROWS, quay])
-    others = write_rows(tmp_path / "others.jsonl", [*ROWS[:2], {**quay, "text": f"It was signed there. {ordinary}"}])
-    home = Path(os.environ["PREFECT_HOME"])
-    file = home / "prefect.db"
+def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path, tmp_path: Path) -> None:
     mine, other = str(fresh.workspace), str(tmp_path / "other")
-    before = runs_of(file)
+    others = write_rows(tmp_path / "others.jsonl", ROWS[:2])
     asyncio.run(index(str(docs), workspace=mine))
     asyncio.run(index(str(others), workspace=other))
-    asyncio.run(query(f"Where did {SECRET} live?", workspace=mine))
-    asyncio.run(query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"]))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TRELLIS_WORKSPACE", fresh.workspace.name)
-    asyncio.run(query("Who had signed it?"))  # of the words that only the forgotten document has an everyday one
-    asyncio.run(query("What was signed?", workspace=other))
-    asyncio.run(query("What was signed?", workspace="other"))
-    APILogHandler().flush()
-    wait_for(lambda: ended("What was signed?", file) >= 2, "the events of the last runs")
-    runs = runs_of(file) - before
-    wait_for(lambda: not any(unrecorded(file, run) for run in runs), "all that the server has of a run, in each place")
-    assert any(name.startswith("storage/") for name in places(home))
-    assert any("Who had signed it?" in record for record in records_of({None}, file))
-    of_others, results = records_of({other, "other"}, file), {path.name for path in (home / "storage").iterdir()}
-    theirs = {name for name in results if any(name in record for record in of_others)}
-    assert len(theirs) >= 3
-    report = fresh("forget", "secret", "--json").json
-    assert report["run_records"] >= 4
-    assert places(home) == []
-    assert of_others <= records_of({other, "other"}, file)
-    assert b"Who had signed it?" not in file.read_bytes()
-    left = {path.name for path in (home / "storage").iterdir()}
-    assert theirs <= left
-    assert any("Orla Bridge" in (home / "storage" / name).read_text() for name in left - theirs), "it tells nothing"
+    naming = end_of(query(f"Where did {SECRET} live?", workspace=mine, return_state=True))
+    answered = end_of(query("Who lent Tomas Reyd crowns?", workspace=mine, return_state=True))
+    kept = end_of(query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"], return_state=True))
+    elsewhere = end_of(query(f"Where did {SECRET} live?", workspace=other, return_state=True))
+    assert fresh("forget", "secret", "--json").json["run_records"] >= 2
+    there = [asyncio.run(is_there(id_of(state))) for state in (naming, answered, kept, elsewhere)]
+    assert there == [False, False, True, True]
+    assert places(fresh.workspace) == []
 
 
-def runs_of(database: Path) -> set[str]:
-    """The runs in Prefect's database that have been done; it has those, too, that a schedule will begin."""
-    with closing(sqlite3.connect(database)) as connection:
-        return {str(run) for (run,) in connection.execute("SELECT id FROM flow_run WHERE state_type = 'COMPLETED'")}
+@pytest.mark.usefixtures("api", "unembedded")
+def test_prefect_is_told_no_text_of_a_document(fresh: Command, docs: Path) -> None:
+    asyncio.run(index(str(docs), workspace=str(fresh.workspace)))
+    state = end_of(query("Who lent Tomas Reyd crowns?", workspace=str(fresh.workspace), return_state=True))
+    asyncio.run(logs(id_of(state)))
+    home = Path(os.environ["PREFECT_HOME"])
+    assert [path for path in home.rglob("*") if path.is_file() and b"Mottlegrave" in path.read_bytes()] == []
 
 
-def unrecorded(database: Path, run: str) -> set[str]:
-    """What the server has of a run in one place and not yet in the other: the states of it and its steps among the
-    events, a sign of its life, the last line of its log. Services write them each in their own time, and what comes
-    late is written again after it was forgotten."""
-    event, about = "SELECT id FROM events WHERE event", "SELECT substr(resource_id, 18) FROM events WHERE event"
-    steps = "SELECT state.id FROM task_run_state AS state JOIN task_run AS step ON step.id = task_run_id"
-    log = "SELECT flow_run_id FROM log WHERE message LIKE 'Finished in state%'"
-    pairs = {
-        "SELECT id FROM flow_run_state WHERE flow_run_id = ?":
-            f"{event} GLOB 'prefect.flow-run.[A-Z]*' AND instr(resource_id, ?)",
-        f"{steps} WHERE flow_run_id = ?": f"{event} GLOB 'prefect.task-run.*' AND instr(related, ?)",
-        "SELECT ?": f"{about} = 'prefect.flow-run.heartbeat' AND instr(resource_id, ?)",
-        "SELECT ? AS run": f"{log} AND flow_run_id = ?",
-    }  # fmt: skip
-    with closing(sqlite3.connect(database)) as connection:
-        ids = [{UUID(name) for (name,) in connection.execute(sql, [run])} for pair in pairs.items() for sql in pair]
-    differ = {str(name) for one, other in zip(ids[::2], ids[1::2], strict=True) for name in one ^ other}
-    return differ if all(ids) else {"nothing of one kind", *differ}
-
-
-def records_of(workspaces: Collection[str | None], database: Path) -> set[str]:
-    """All records that name a run on one of the workspaces, as its parameters have it, or a step of one."""
-    with closing(sqlite3.connect(database)) as connection:
-        runs = connection.execute("SELECT id, parameters FROM flow_run").fetchall()
-        ids = {run for run, parameters in runs if json.loads(parameters).get("workspace", "") in workspaces}
-        steps = connection.execute("SELECT id, flow_run_id FROM task_run").fetchall()
-        ids |= {step for step, run in steps if run in ids}
-        return {record for record in connection.iterdump() if any(name in record for name in ids)}
+async def is_there(flow_run: UUID) -> bool:
+    """Whether Prefect's server knows a flow run."""
+    async with get_client() as client:
+        try:
+            await client.read_flow_run(flow_run)
+        except ObjectNotFound:
+            return False
+    return True
 
 
 def test_the_rest_is_what_it_would_be_without_it(

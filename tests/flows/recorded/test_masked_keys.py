@@ -17,8 +17,7 @@ from prefect.logging.handlers import APILogHandler
 
 from flows.cli.running import run
 from flows.evaluate import evaluate
-from flows.index import IndexOptions, index
-from flows.operations.index_run import index_run
+from flows.index import IndexOptions, index, index_documents
 from flows.query import answer_question, query
 from flows.question import AskOptions
 from flows.runtime import open_runtime
@@ -28,6 +27,7 @@ from flows.train import TrainOptions, train
 from prompts.engine.key_masking import MASK
 from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
+from tests.flows.recorder import end_of
 from tests.server.client import Server
 from tests.workspaces import write_rows
 
@@ -195,7 +195,7 @@ async def test_a_key_that_only_another_role_uses_is_masked_too(
     monkeypatch.setenv("TRELLIS_LM_SUMMARIZE_API_KEY", KEY)
     tell(leaky, {"kind": "unauthorized"})
     with pytest.raises(Exception, match="key masked") as caught:
-        await index_run([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
+        await index_documents([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
     assert shown("".join(traceback.format_exception(caught.value))) == []
 
 
@@ -212,21 +212,23 @@ def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
     gold = [{"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]} for question in asked]
     questions, place = write_rows(tmp_path / "gold.jsonl", gold), str(fresh.workspace)
     tell(leaky, {"kind": "says_too"})
-    said: list[object] = [index(str(source), workspace=place, return_state=True)]
-    said += [query(QUESTION, workspace=place, return_state=True)]
+    said: list[object] = [end_of(index(str(source), workspace=place, return_state=True))]
+    said += [end_of(query(QUESTION, workspace=place, return_state=True))]
     page = tmp_path / "page.html"
-    said += [evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True)]
+    said += [
+        end_of(evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True))
+    ]
     leaky.misbehave({"kind": "writes", "step": "answer", "says": written(SAYS)}, {"kind": "says_too", "says": SAYS})
     options = TrainOptions("answer", questions=questions, by="bootstrap", measure="exact_match", use=True)
-    said += [train(options, workspace=place, return_state=True)]
+    said += [end_of(train(options, workspace=place, return_state=True))]
     program = fresh.workspace / "programs" / "answer.json"
     assert MASK in program.read_text("utf-8"), "what the server said of the key is in the demonstrations"
     tell(leaky, {"kind": "says_too"})
-    said += [query(QUESTION, workspace=place, mode="naive", return_state=True)]
+    said += [end_of(query(QUESTION, workspace=place, mode="naive", return_state=True))]
     assert any(MASK in str(sent) for sent in leaky.sent("answer")), "the compiled step was asked"
     for rule in ({"kind": "rate_limit", "retry_after": KEY}, {"kind": "server_error", "status": 400}):
         tell(leaky, rule)
-        said += [query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True)]
+        said += [end_of(query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True))]
     tell(leaky, {"kind": "says_too"})
     said += capsys.readouterr()
     kept = tmp_path / "kept"

@@ -61,7 +61,7 @@ def runs(api: Api, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr
     found = api.post("flow_runs/filter", {"sort": "START_TIME_DESC"}).raise_for_status().json()
-    names = {"index": f"index {CORPUS} into ws", "question": QUESTION, "failed": "index nowhere into ws"}
+    names = {"index": f"index {CORPUS} into ws", "question": "question in mode auto", "failed": "index nowhere into ws"}
     return {name: next(run for run in found if run["name"] == full) for name, full in names.items()}
 
 
@@ -150,28 +150,20 @@ def test_an_index_run_draws_the_diagram_and_shows_what_it_made(
         wait_for(lambda: shown.draws(GREEN), "bars of steps that are done")
         expect(shown.page.locator("body")).to_contain_text("Published generation 1 (23 added;")
         text = shown.artifact("index-summary")
-        expect(shown.page.get_by_role("heading", name="Index, generation 1")).to_be_visible()
-        expect(shown.page.get_by_role("heading", name="Largest communities")).to_be_visible()
-        assert not re.search(r"mermaid|^graph |-->|^# ", text, re.MULTILINE)
+        expect(shown.page.get_by_role("heading", name="Models")).to_be_visible()
+        assert "recorded/" in text
 
 
-def test_a_question_shows_its_steps_its_answer_and_the_way_to_it(
-    browser: Browser, api: Api, runs: dict[str, Any]
-) -> None:
+def test_a_question_shows_its_steps_and_no_texts(browser: Browser, api: Api, runs: dict[str, Any]) -> None:
     with seen(browser, api, runs["question"], "remember") as shown:
         names = [name for name, _ in shown.arrows]
         assert {"rewrite", "choose", "retrieve", "filter", "route", "answer", "remember"} <= set(names)
         assert [name for name, parents in shown.arrows if not parents] == ["rewrite"]
         wait_for(lambda: shown.draws(GREEN), "bars of steps that are done")
         text = shown.artifact("answer")
-        expect(shown.page.get_by_role("heading", name=QUESTION, exact=True).last).to_be_visible()
-        expect(shown.page.get_by_role("heading", name="Sources")).to_be_visible()
-        expect(shown.page.get_by_role("heading", name="How the answer was found")).to_be_visible()
-        assert "Ambel Crossing" in text
-        path = shown.page.get_by_role("code").filter(has_text="ilse-marrand.md").first
-        expect(path).to_have_text(str(CORPUS / "people" / "ilse-marrand.md"))
-        expect(shown.page.locator("a[href^='file:']")).to_have_count(0)
-        assert not re.search(r"mermaid|^graph |-->|^# |\*\*", text, re.MULTILINE)
+        expect(shown.page.get_by_role("heading", name="Models")).to_be_visible()
+        assert "people/ilse-marrand.md" in text
+        assert "Ambel Crossing" not in text
 
 
 def test_a_failed_run_says_why_in_words_and_shows_no_traceback(

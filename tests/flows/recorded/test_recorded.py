@@ -3,37 +3,25 @@
 import asyncio
 import json
 import logging
-import os
-import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import dspy
-import httpx
 import pytest
-from prefect.client.orchestration import PrefectClient
-from prefect.settings import (
-    PREFECT_API_REQUEST_TIMEOUT,
-    PREFECT_API_URL,
-    PREFECT_CLIENT_MAX_RETRIES,
-    temporary_settings,
-)
+from prefect import State, flow
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
 from flows.evaluate import evaluate
 from flows.index import index
 from flows.modes.registry import mode_names
 from flows.operations.watch import ask_watched, watch
-from flows.orchestration import recording
 from flows.orchestration.artifacts import Progress, put
-from flows.orchestration.recording import begin, flow
-from flows.orchestration.warm_questions import EVERY, answer_questions, opened
+from flows.orchestration.local_server import prefect_server
+from flows.orchestration.recording import recorded
+from flows.orchestration.run_folder import PAGE, RECORDED, STARTED, result_of
 from flows.query import query
 from flows.runtime import open_runtime
-from flows.usage import short
 from prompts.engine.errors import BadKey, ModelUnavailable
 from prompts.engine.key_masking import MASK
 from storage.answer_records import Answer
@@ -48,16 +36,17 @@ from storage.errors import (
 )
 from storage.evaluation_records import EvaluationReport
 from storage.run_records import IndexReport
-from tasks.step import MODEL, is_tried_again, step
+from tasks.retrying import is_tried_again
+from tasks.step import MODEL, step
 from tests.copying import copy_of
 from tests.flows.conftest import ROWS, Command
 from tests.flows.recorded.test_masked_keys import ADDRESS, SAYS, shown
 from tests.flows.recorded.test_masked_keys import KEY as SENT
-from tests.flows.recorder import PAUSE, artifact, events, logs, run_of, task_runs
+from tests.flows.recorder import artifact, events, id_of, logs, run_of, task_runs
 from tests.flows.test_faults import garble, settled
 from tests.patience import PATIENCE
 from tests.server.client import Server
-from tests.server.dripping import BODY, HEAD, dripping
+from tests.server.dripping import BODY, dripping
 from tests.settings import load_settings
 from tests.workspaces import write_rows
 
@@ -71,6 +60,11 @@ ARROWS = [
 ]  # fmt: skip
 
 
+def kept(workspace: str | Path, state: State[Any], name: str) -> str:
+    """What a run that ended in a state has kept in its workspace."""
+    return Path(workspace, RECORDED, str(id_of(state)), name).read_text("utf-8")
+
+
 async def test_an_index_run_is_its_steps_and_ends_in_words(source: Path, tmp_path: Path) -> None:
     workspace = str(tmp_path / "ws")
     state = await index(str(source), workspace=workspace, return_state=True)
@@ -80,7 +74,8 @@ async def test_an_index_run_is_its_steps_and_ends_in_words(source: Path, tmp_pat
     assert isinstance(report, IndexReport)
     runs = await task_runs(f"index {source} into {workspace}", (), len(ARROWS))
     assert sorted(runs) == sorted(ARROWS)
-    assert "# Index, generation 1" in await artifact("index-summary")
+    assert kept(workspace, state, PAGE).startswith("# Index, generation 1")
+    assert f"{workspace}/{RECORDED}/{id_of(state)}/{PAGE}" in await artifact("index-summary")
     assert "documents added" in await artifact("index-figures")
 
 
@@ -95,38 +90,13 @@ async def test_a_list_of_sources_gives_the_report_itself_and_minutes_are_kept(so
     assert again.message == "Nothing has changed: generation 1 stays, with 3 documents."
 
 
-def test_without_an_event_loop_the_flows_are_plain_functions(source: Path, tmp_path: Path) -> None:
-    workspace = str(tmp_path / "ws")
-    run: Any = index
-    report = run(str(source), workspace=workspace)
-    assert isinstance(report, IndexReport)
-    assert (report.generation, report.published) == (1, True)
-    assert asyncio.run(run(str(source), workspace=workspace)).generation == 1
-    answer: Any = query("Who designed Orla Bridge?", workspace=workspace)
-    assert "Reyd" in answer.answer
-    with pytest.raises(SourceNotFound):
-        run(str(tmp_path / "nowhere"), workspace=workspace)
-
-
-async def test_a_server_of_prefects_that_never_answers_is_told(source: Path, tmp_path: Path) -> None:
+async def test_a_server_that_never_answers_is_told() -> None:
     with dripping(BODY) as (address, requests), temporary_settings({PREFECT_API_URL: f"{address}/api"}):
-        with pytest.raises(StorageError, match="the server cannot be reached"):
-            await index(str(source), workspace=str(tmp_path / "ws"))
+        with pytest.raises(StorageError, match="the server cannot be reached"), prefect_server():
+            pass
         with pytest.raises(SettingsError, match="cannot be reached"):
             await asyncio.to_thread(load_settings, {}, {"TRELLIS_LM_API_KEY": "prefect-secret:model-key"})
     assert len(requests) == 2
-    assert not (tmp_path / "ws").exists()
-
-
-@pytest.mark.parametrize("beginning", [HEAD, BODY])
-async def test_a_request_of_prefects_client_that_is_answered_without_end_is_given_up(beginning: bytes) -> None:
-    short = {PREFECT_API_REQUEST_TIMEOUT: 1, PREFECT_CLIENT_MAX_RETRIES: 0}
-    with dripping(beginning) as (address, requests), temporary_settings(short):
-        async with PrefectClient(f"{address}/api") as client:
-            for _ in range(2):
-                with pytest.raises(httpx.ReadTimeout, match="no whole reply within 5 s"):
-                    await client.read_flow_runs()
-    assert len(requests) == 1
 
 
 async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> None:
@@ -143,44 +113,33 @@ async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> N
         await query("Who?", workspace=str(tmp_path / "ws"))
 
 
-async def test_a_question_is_recorded_with_its_answer_and_decisions(
-    indexed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_question_is_recorded_without_texts(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLIS_THETA", "99")  # memory would answer for retrieval if the question was asked before
-    answer = await query("Who designed Orla Bridge?", workspace=str(indexed))
+    state = await query("Who designed Orla Bridge?", workspace=str(indexed), return_state=True)
+    answer, run = await state.aresult(), id_of(state)
     assert isinstance(answer, Answer)
     assert "Reyd" in answer.answer
-    shown = await artifact("answer")
-    assert "designed by Tomas Reyd" in shown
-    assert f"evidence as {answer.trace.route.type}" in shown
     wanted = {"rewrite", "choose", "retrieve", "answer"}
-    runs = await task_runs("Who designed Orla Bridge?", wanted)
-    assert wanted <= {name for name, _ in runs}
+    assert wanted <= {name for name, _ in await task_runs(run, wanted)}
+    shown = await artifact("answer")
+    assert f"evidence as {answer.trace.route.type}" in shown
+    assert "Cited: bridge" in shown
+    assert "Reyd" not in shown + "\n".join(await logs(run))
+
+
+async def test_a_recorded_answer_is_kept_in_the_workspace(indexed: Path) -> None:
+    state = await query("Who designed the Orla Bridge?", workspace=str(indexed), return_state=True)
+    assert result_of(indexed, id_of(state), Answer) == await state.aresult()
+    assert "designed by Tomas Reyd" in kept(indexed, state, PAGE)
+    assert json.loads(kept(indexed, state, STARTED))["parameters"]["question"] == "Who designed the Orla Bridge?"
 
 
 @pytest.mark.parametrize("mode", ["struct", "local", "global", "mix", "traverse"])
 async def test_each_step_of_a_question_goes_on_from_another(mode: Any, indexed: Path) -> None:
     question = f"Who designed Orla Bridge, by {mode}?"
-    answer = await query(question, workspace=str(indexed), mode=mode)
-    assert answer.answer
-    runs = await task_runs(question, {"rewrite", "answer"})
+    state = await query(question, workspace=str(indexed), mode=mode, return_state=True)
+    runs = await task_runs(id_of(state), {"rewrite", "answer"})
     assert [name for name, before in runs if not before] == ["rewrite"]
-
-
-async def test_results_and_errors_are_read_by_whoever_knows_the_run(indexed: Path, tmp_path: Path) -> None:
-    from prefect.client.orchestration import get_client
-
-    answer = await query("Who designed the Orla Bridge?", workspace=str(indexed))
-    with pytest.raises(NoGeneration):
-        await query("Who is here?", workspace=str(tmp_path / "ws"))
-    async with get_client() as client:
-        stored = await client.read_flow_run(await run_of("Who designed the Orla Bridge?"))
-        failed = await client.read_flow_run(await run_of("Who is here?"))
-    assert stored.state is not None
-    assert failed.state is not None
-    assert await stored.state.aresult() == answer
-    with pytest.raises(NoGeneration, match="trellis index"):
-        await failed.state.aresult()
 
 
 async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_where_no_model_answers() -> None:
@@ -203,7 +162,7 @@ async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_wher
             raise BadKey("It is another's.")
         return number
 
-    @flow(name="reaching", flow_run_name="reaching")
+    @flow(flow_run_name="reaching")
     async def reaching() -> list[int]:
         found = [await reach(1), await reach(2)]
         with pytest.raises(BadKey):
@@ -213,9 +172,8 @@ async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_wher
     assert await reaching() == [1, 2]
     assert [again for _, again in tried] == [True, False, True, True], "a wrong key is not tried again"
     (task,) = {id(task): task for task, _ in tried}.values()
-    assert (task.name, task.description, task.tags) == ("reach", "Reach a model.", {MODEL})
-    ended = "Finished in state Completed('Reach a model.')"
-    assert any(ended in line for line in await logs(await run_of("reaching"), until=ended))
+    assert (task.name, task.tags) == ("reach", {MODEL})
+    assert str(task.description).startswith("Reach a model;")
 
 
 async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(source: Path, tmp_path: Path) -> None:
@@ -255,93 +213,6 @@ async def test_a_recorded_run_uses_the_model_of_a_context(
     assert report.usage.by_step["extract"].calls == 3
 
 
-# What a process reads of certificates with these variables, one line each.
-CERTIFICATES = """
-import json, os, sys
-from flows.orchestration.recording import spare_certificates
-from prefect.settings import get_current_settings
-from prefect.context import refresh_global_settings_context
-for given in json.loads(sys.argv[1]):
-    for name in ("PREFECT_API_URL", "PREFECT_API_SSL_CERT_FILE"):
-        os.environ.pop(name, None)
-    os.environ.update(given)
-    refresh_global_settings_context()
-    spare_certificates()
-    print(get_current_settings().api.ssl_cert_file)
-"""
-
-
-def test_certificates_are_spared_over_plain_http_alone(tmp_path: Path) -> None:
-    ours, theirs = str(Path(recording.__file__).with_name("no_authority.pem")), "ours.pem"
-    cases: list[tuple[tuple[str, ...], str]] = [
-        (("http://prefect.example:4200/api",), ours), ((), ours), (("https://prefect.example/api",), ""),
-        (("http://prefect.example/api", theirs), theirs), (("https://prefect.example/api", ours), ""),
-    ]  # fmt: skip
-    names = ("PREFECT_API_URL", "PREFECT_API_SSL_CERT_FILE")
-    given = json.dumps([dict(zip(names, values, strict=False)) for values, _ in cases])
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    read = subprocess.run(
-        [sys.executable, "-c", CERTIFICATES, given], env=clean | {"PREFECT_HOME": str(tmp_path)}, text=True,
-        capture_output=True, check=True, timeout=PATIENCE,
-    ).stdout.split()  # fmt: skip
-    assert [one if one in {ours, theirs} else "" for one in read] == [file for _, file in cases]
-
-
-BEGAN = threading.Semaphore(0)
-
-
-@flow(name="slow")
-async def slow(seconds: float) -> str:
-    BEGAN.release()
-    await asyncio.sleep(seconds)
-    return "done"
-
-
-async def test_runs_are_done_and_end_where_somebody_cancels_them_or_the_process_ends() -> None:
-    from prefect.client.orchestration import get_client
-    from prefect.states import Cancelling
-
-    ended = threading.Event()
-    async with get_client() as client:
-        deployment: UUID = await (await slow.ato_deployment("asked")).aapply()
-        serving = asyncio.create_task(asyncio.to_thread(answer_questions, deployment, slow, None, ended))
-
-        async def asked(seconds: float) -> UUID:
-            run = await client.create_flow_run_from_deployment(deployment, parameters={"seconds": seconds})
-            assert await asyncio.to_thread(BEGAN.acquire, timeout=PATIENCE)
-            return run.id
-
-        async def end_of(run: UUID) -> str:
-            for _ in range(int(PATIENCE / PAUSE)):
-                state = (await client.read_flow_run(run)).state
-                # Prefect's engine says CRASHED of whatever is cancelled; a moment later it is said right.
-                if state is not None and state.is_final() and not state.is_crashed():
-                    return state.type.value
-                await asyncio.sleep(PAUSE)
-            pytest.fail("the run does not end")
-
-        try:
-            done, unwanted, last = await asked(0), await asked(10 * PATIENCE), await asked(10 * PATIENCE)
-            await client.set_flow_run_state(unwanted, Cancelling(), force=True)
-            assert [await end_of(done), await end_of(unwanted)] == ["COMPLETED", "CANCELLED"]
-        finally:
-            ended.set()
-            await serving
-        assert await end_of(last) == "CANCELLED"
-        assert (await client.read_deployment(deployment)).paused
-
-
-async def test_a_workspace_is_opened_as_soon_as_something_is_published_in_it(source: Path, tmp_path: Path) -> None:
-    workspace, ended = str(tmp_path / "ws"), threading.Event()
-    opening = asyncio.create_task(opened(workspace, ended))
-    await asyncio.sleep(2 * EVERY)
-    assert not opening.done()
-    await index(str(source), workspace=workspace)
-    assert await asyncio.wait_for(opening, PATIENCE)
-    ended.set()
-    assert not await opened(str(tmp_path / "other"), ended)
-
-
 SECRET = "sk-never-to-be-shown-0815"
 
 
@@ -376,7 +247,11 @@ async def leaky() -> None:
 
 @flow(name="leaky")
 async def leaky_flow() -> None:
-    await begin(load_settings())
+    async with recorded(load_settings()):
+        await leak()
+
+
+async def leak() -> None:
     for layer in ("flows", "prompts", "storage"):
         logging.getLogger(f"{layer}.leaky").info("%s says %s", layer, SECRET)
     await put("leaky", f"the key is {SECRET}", SECRET)
@@ -392,9 +267,7 @@ async def test_logs_of_all_layers_reach_the_page_and_no_key_does(monkeypatch: py
     monkeypatch.setenv("TRELLIS_LM_API_KEY", SECRET)
     state = await leaky_flow(return_state=True)
     assert state.is_failed()
-    run = state.state_details.flow_run_id
-    assert run is not None
-    lines = "\n".join(await logs(run))
+    lines = "\n".join(await logs(id_of(state)))
     for said in ("flows says", "prompts says", "storage says", "step says"):
         assert f"{said} {MASK}" in lines
     assert "Traceback" in lines
@@ -426,8 +299,7 @@ async def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(co
     place = str(copied.workspace)
     state = await query("Who designed Orla Bridge?", workspace=place, return_state=True)
     assert "Tomas Reyd" in (await state.aresult()).answer
-    assert state.state_details.flow_run_id is not None
-    told = [line for line in await logs(state.state_details.flow_run_id) if "side.sqlite" in line]
+    told = [line for line in await logs(id_of(state)) if "side.sqlite" in line]
     assert len(told) == 1
     assert "move the file away" in told[0]
     refused = await index(str(source), workspace=place, full=True, return_state=True)
@@ -491,13 +363,13 @@ async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: P
     report = await evaluate(["naive", "mode=struct"], str(questions), workspace=workspace)
     assert isinstance(report, EvaluationReport)
     assert (report.number, len(report.scores) > 0) == (1, True)
-    runs = await task_runs(short(f"evaluate 2 systems on {questions}", 90), {"publish-evaluation", "compare"}, 6)
+    runs = await task_runs(f"evaluate on {questions}", {"publish-evaluation", "compare"}, 6)
     answering = ("answer-questions", {"load-questions"})
     assert runs == [
         ("load-questions", set()), answering, answering, ("score", {"answer-questions"}),
         ("publish-evaluation", {"score"}), ("compare", {"publish-evaluation"}),
     ]  # fmt: skip
-    assert "# Evaluation 1" in await artifact("evaluation")
+    assert "Evaluation 1: 2 systems" in await artifact("evaluation")
     gate, page = tmp_path / "gate.toml", tmp_path / "page.md"
     gate.write_text('[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8")
     named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
@@ -515,7 +387,7 @@ async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: P
 
 
 @pytest.mark.usefixtures("unembedded")
-async def test_a_watched_answer_that_changes_is_an_event_and_on_the_page(tmp_path: Path) -> None:
+async def test_a_watched_answer_that_changes_is_an_event(tmp_path: Path) -> None:
     workspace, source = tmp_path / "ws", write_rows(tmp_path / "docs.jsonl", ROWS)
     await index(str(source), workspace=str(workspace))
     runtime = open_runtime(load_settings({"workspace": workspace}))
@@ -525,7 +397,5 @@ async def test_a_watched_answer_that_changes_is_an_event_and_on_the_page(tmp_pat
     report = await index(str(source), workspace=str(workspace))
     (change,) = report.changed_answers
     (told,) = await events("trellis.answer.changed", 1, of=str(workspace))
-    assert told["payload"]["question"] == change.question == "Where was Tomas Reyd born?"
-    page = await artifact("index-summary")
-    assert "Watched questions that changed (1)" in page
-    assert "Oslo" in page
+    assert told["payload"]["id"] == change.id
+    assert "Oslo" not in str(told) + await artifact("index-summary")

@@ -1,44 +1,22 @@
-"""An index run with its entry in the history of runs; each run that got as far as working leaves one."""
+"""The history of runs: each that got as far as working leaves an entry."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
-from flows.index import IndexOptions, build_index
-from flows.operations.watch import watched_after
 from flows.runtime import Runtime
-from prompts.engine.errors import BudgetSpent, EngineError
+from prompts.engine.errors import EngineError
 from prompts.engine.key_masking import mask_keys
-from storage.errors import BudgetReached, StorageError, TrellisError, UsageError
+from storage.errors import StorageError, TrellisError, UsageError
 from storage.records import utc_now
-from storage.run_records import IndexReport
 from storage.workspace_db import RunRow
-from tasks.load.sources import PathOrGraph
-
-
-async def index_run(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
-    """`build_index`, remembered; memory of passages that are gone is forgotten, and watched questions are asked again.
-
-    A request that could not be met as it was put (UsageError) is no run. Raises BudgetReached where too little is left.
-    """
-    runtime.workspace.recover(from_nothing=True)
-    async with remembered("index", runtime) as summary:
-        try:
-            report = await build_index(sources, options, runtime)
-        except BudgetSpent as end:
-            raise BudgetReached(end.spent, end.budget, end.unit, end.needed) from end
-        summary.update(generation=report.generation, published=report.published, seconds=round(report.seconds, 2))
-        summary.update(documents=report.documents.model_dump(), chunks=report.chunks)
-    if report.published:
-        with runtime.workspace.read() as generation:
-            runtime.workspace.database.memory.expire(generation.documents.chunk_ids())
-        return report.model_copy(update={"changed_answers": await watched_after(runtime)})
-    return report
 
 
 @asynccontextmanager
 async def remembered(kind: str, runtime: Runtime) -> AsyncIterator[dict[str, object]]:
-    """A row in the history: what the block puts into the summary (nothing: no row), or how the block failed."""
+    """A row in the history: what the block puts into the summary (nothing: no row), or how the
+    block failed.
+    """
     started, summary = utc_now(), dict[str, object]()
     try:
         yield summary

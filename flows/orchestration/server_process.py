@@ -1,0 +1,26 @@
+"""The process of a Prefect server: the command `prefect`, which also ends when its standard input
+is closed.
+
+The system closes it whatever the owner dies of, so that no killed command leaves a server behind.
+"""
+
+import os
+import runpy
+import signal
+import sys
+import threading
+
+
+def main() -> None:
+    """Run `prefect` with the arguments of this process."""
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+
+
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
