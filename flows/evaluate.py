@@ -95,7 +95,6 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
     criteria: list[str] | None = None,
     repeats: Annotated[int, Field(ge=1)] = 1,
     workspace: str | None = None,
-    data: str | None = None,
     limit: Annotated[int, Field(ge=1)] | None = None,
     budget: Budget = NO_BUDGET,
     page: str | None = None,
@@ -108,12 +107,11 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
 
     Args:
         systems: Each as it is typed: mode=mix,effort=high,name=deep, or answers=FILE.jsonl,name=theirs.
-        questions: A JSONL file of rows {id, question, answers, values, gold_documents, …}, or the name of a set.
+        questions: A JSONL file of rows {id, question, answers, values, gold_documents, …}.
         measures: Their names; without it the usual ones that the questions have what is needed for.
         criteria: By which the role judge compares every two systems: comprehensiveness, diversity, overall and others.
         repeats: How often the judge looks at a pair in each order.
         workspace: The folder of state; without it the one of the settings (./.trellis).
-        data: The folder of a published set's files.
         limit: Only the first questions.
         budget: Stop before models take more tokens or cost more US dollars than this; answers are kept.
         page: A file ending in .html or .md that the result is written to.
@@ -127,7 +125,7 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
         runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
         asked = rated_or(questions, runtime)
         plan = await plan_of(
-            systems, asked, measures or (), limit=limit, data=data, criteria=criteria or (), repeats=repeats
+            systems, asked, measures or (), limit=limit, criteria=criteria or (), repeats=repeats
         )
         report, result = await evaluate_plan(plan, runtime)
     report = ending.write(report, result, runtime)

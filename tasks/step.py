@@ -68,7 +68,7 @@ def step(
 
 async def _do(work: StepFunction[[], None]) -> State[None] | None:
     try:
-        return await work()
+        await work()
     except Exception as error:
         mask_error(error)
         if not isinstance(error, TrellisError | EngineError):

@@ -17,7 +17,8 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
-from flows.settings import RoleSettings, Settings, load_settings
+from flows.setting_areas import RoleSettings
+from flows.settings import Settings, load_settings
 from prompts.engine.models import OFFLINE
 from storage.answer_records import Answer
 from storage.errors import UsageError

@@ -146,7 +146,7 @@ def _evaluated(wanted: Comparison, page: Path | None, gate: Path | None, common:
     if wanted.questions is None:
         raise UsageError("There are no questions.", "Name them with --questions FILE, or look: --list, --show N.")
     if not wanted.dry_run and (wanted.record or os.environ.get("PREFECT_API_URL")):
-        return _recorded(wanted, page, gate, common)
+        return _recorded(wanted, wanted.questions, page, gate, common)
     with common.screen.progress() as progress:
         runtime = with_budget(common.runtime(progress), wanted.budget, JUDGED)
         return asyncio.run(_compared(wanted, wanted.questions, runtime, common.screen))
@@ -168,12 +168,14 @@ async def _compared(wanted: Comparison, questions: str, runtime: Runtime, screen
     return None
 
 
-def _recorded(wanted: Comparison, page: Path | None, gate: Path | None, common: Common) -> Evaluated:
+def _recorded(
+    wanted: Comparison, questions: str, page: Path | None, gate: Path | None, common: Common
+) -> Evaluated:
     """Evaluate as a flow run. A gate fails the run; what it found is shown before that is told."""
     keep_server()
     run = evaluate_flow(
         list(wanted.system or ["auto"]),
-        wanted.questions,
+        questions,
         measures=names_of(wanted.measures),
         workspace=common.workspace,
         criteria=wanted.criteria,

@@ -24,7 +24,8 @@ from flows.service.log import log_to_stderr
 from flows.service.mcp_server import mcp_server
 from flows.service.server import serving
 from flows.service.workspaces import Workspaces
-from flows.settings import ServiceSettings, Settings, load_settings, settings_file
+from flows.setting_areas import ServiceSettings
+from flows.settings import Settings, load_settings, settings_file
 from storage.errors import UsageError, did_you_mean
 from tasks.load.discover import resolve
 

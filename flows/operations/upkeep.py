@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from flows.operations.index_run import note
+from flows.operations.history import note
 from flows.runtime import Runtime, open_caches
 from prompts.tailoring import from_toml
 from storage.archive import ArchiveReport, read_archive

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.service.metrics import Metrics
 from flows.service.page_files import PATHS
-from flows.settings import ServiceSettings
+from flows.setting_areas import ServiceSettings
 from flows.usage import error_of
 from prompts.engine.errors import EngineError, ModelUnavailable
 from prompts.engine.spending import Meter, Spent

@@ -16,7 +16,8 @@ from flows.service.metrics import Metrics
 from flows.service.prefect_runs import PrefectRuns
 from flows.service.runs import LocalRuns
 from flows.service.workspaces import DEFAULT, Workspaces
-from flows.settings import ServiceSettings, Settings
+from flows.setting_areas import ServiceSettings
+from flows.settings import Settings
 from prompts.engine.spending import Meter
 from prompts.engine.streaming import Show, Withdrawn
 from storage.answer_records import Answer, Effort, Mode, Retrieval, StructureType

@@ -9,7 +9,8 @@ import pytest
 
 from flows.modes.query_mode import call_with
 from flows.modes.registry import find_mode
-from flows.query import answer_question, structured_search
+from flows.modes.structured_search import structured_search
+from flows.query import answer_question
 from flows.question import AskOptions, ModeResult, resources_for
 from flows.session import Session, open_session
 from prompts.engine.effort import GAINLESS
