@@ -74,3 +74,4 @@ async def _do(work: StepFunction[[], None]) -> State[None] | None:
         if not isinstance(error, TrellisError | EngineError):
             raise
         return Failed(message=str(error), data=error)
+    return None
