@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.kept_rows import replace_rows
 from benchmarks.retrieval import floors
 from benchmarks.rows import read_passages
-from benchmarks.runner import Cell, Run, share
+from benchmarks.runner import Cell, DataMissingError, Run, share
 from benchmarks.sets import SETS, BenchmarkSet, index, read_rows, settings_in
 from flows.query import answer_question, retrieve_passages
 from flows.question import AskOptions
@@ -24,7 +24,7 @@ from storage.evaluation_records import EvaluationQuestion
 from storage.records import Record
 from tasks.evaluate.measures import holds, normalised, prediction, token_f1
 
-ASKED = ("hotpot_train100", "2wiki_780", "musique_train100", "cmrc2018_zh")
+ASKED = ("hotpot_train100", "2wiki_train100", "musique_train100", "cmrc2018_zh")
 EFFORTS: dict[str, Effort] = {"low": "low", "medium": "medium", "high": "high"}
 # What a plain prompt is given: the passages that words and meaning find, those that Trellis finds, the gold ones.
 PASSAGES = ("plain", "ours", "gold")
@@ -104,6 +104,8 @@ def measure_answers(run: Run, model: str) -> None:
 def chosen(known: BenchmarkSet, run: Run) -> list[EvaluationQuestion]:
     """The questions that are asked, in the order that the seed gives."""
     questions = known.read_questions(run.options.data, None)
+    if not any(question.answers for question in questions):
+        raise DataMissingError(f"The questions of {known.name} have no answers.")
     return random.Random(run.options.seed).sample(questions, len(questions))[: run.limit]  # noqa: S311 -- a choice
 
 

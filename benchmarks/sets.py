@@ -99,6 +99,11 @@ _ALL = (
     replace(_2WIKI_780, name="2wiki_780_untitled", titles=False, peers_field=None),
     _2WIKI,
     BenchmarkSet(
+        name="2wiki_train100",
+        corpus="multihop/2wiki_train100_corpus.jsonl.gz",
+        questions="multihop/2wiki_train100_questions.jsonl.gz",
+    ),
+    BenchmarkSet(
         name="hotpot_train100", corpus="multihop/hotpot_train100_corpus.jsonl.gz",
         questions="multihop/hotpot_train100_questions.jsonl.gz",
     ),
