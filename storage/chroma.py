@@ -19,7 +19,9 @@ from uuid import uuid4
 
 import chromadb
 import httpx
+import numpy as np
 from chromadb.api.client import Client
+from chromadb.api.collection_configuration import CreateCollectionConfiguration
 from chromadb.config import Settings
 from chromadb.errors import ChromaError
 
@@ -35,7 +37,7 @@ _RESERVED = ("#", "$", "chroma:")  # Chroma's own keys of metadata begin so
 _PATIENCE = 5.0  # seconds to learn whether the server is there
 # By itself Chroma writes its graph by the thousand and adds the rest anew at each opening, a little
 # otherwise: two processes would find different windows.
-_INDEX = {"hnsw": {"space": "cosine", "sync_threshold": 1}}
+_INDEX: CreateCollectionConfiguration = {"hnsw": {"space": "cosine", "sync_threshold": 1}}
 # Chroma makes what clients of one path share, and counts them, in two steps.
 _OPENING = threading.Lock()
 # A ValueError is how Chroma tells of settings and servers, an AttributeError of a second try to
@@ -79,7 +81,7 @@ class ChromaIndex:
             for page in pages:
                 self._collection.upsert(
                     ids=[entry.id for entry in page],
-                    embeddings=[entry.vector for entry in page],
+                    embeddings=np.stack([entry.vector for entry in page]),
                     documents=[entry.text for entry in page],
                     metadatas=[_accepted(entry.metadata) for entry in page],
                 )

@@ -42,15 +42,20 @@ def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQues
                 break
             questions.append(question_of(row, number))
     except (ValueError, TypeError, csv.Error) as error:  # pydantic and JSON raise ValueErrors
-        problem = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {}
-        words = " ".join([*map(str, problem.get("loc", ())), problem.get("msg") or str(error)])
+        words = str(error)
+        if isinstance(error, ValidationError):
+            problem = error.errors(include_url=False)[0]
+            words = " ".join([*map(str, problem["loc"]), problem["msg"]])
         message = f"{path}, row {len(questions) + 1} is no question ({words[:200]})."
         raise UsageError(message, _REMEDY) from error
     return tuple(questions)
 
 
 def question_of(row: Row, number: int) -> EvaluationQuestion:
-    """A row as a question; its id is the number where it has none. ValueError or TypeError for others."""
+    """The question of a row, whose id is the number where it has none.
+
+    Raises ValueError or TypeError for a row that is no question.
+    """
     if not isinstance(row, Mapping):
         raise TypeError("it is no object of fields")
     known = {
