@@ -35,7 +35,7 @@ def read_questions(path: Path, limit: int | None = None) -> list[EvaluationQuest
 
 
 def _as_ours(row: Row) -> Row:
-    gold: object = next((row[name] for name in _GOLD if name in row), [])
+    gold: Any = next((row[name] for name in _GOLD if name in row), [])
     answers = row.get("answers", [row["answer"]] if "answer" in row else [])
     answers = [*dict.fromkeys([*map(str, answers), *row.get("aliases", [])])]
     hops = f"{row['hops']} hops" if "hops" in row else ""

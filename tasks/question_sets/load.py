@@ -52,7 +52,10 @@ def load_questions(path: Path, first: int | None = None) -> tuple[EvaluationQues
 
 
 def question_of(row: Row, number: int) -> EvaluationQuestion:
-    """A row as a question; its id is the number where it has none. ValueError or TypeError for others."""
+    """The question of a row, whose id is the number where it has none.
+
+    Raises ValueError or TypeError for a row that is no question.
+    """
     if not isinstance(row, Mapping):
         raise TypeError("it is no object of fields")
     known = {name: row[name] for name in EvaluationQuestion.model_fields if row.get(name) is not None}
