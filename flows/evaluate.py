@@ -124,9 +124,7 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
     async with recorded(settings) as progress:
         runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
         asked = rated_or(questions, runtime)
-        plan = await plan_of(
-            systems, asked, measures or (), limit=limit, criteria=criteria or (), repeats=repeats
-        )
+        plan = await plan_of(systems, asked, measures or (), limit=limit, criteria=criteria or (), repeats=repeats)
         report, result = await evaluate_plan(plan, runtime)
     report = ending.write(report, result, runtime)
     logger.info(evaluation_in_words(report))

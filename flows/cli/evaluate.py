@@ -168,9 +168,7 @@ async def _compared(wanted: Comparison, questions: str, runtime: Runtime, screen
     return None
 
 
-def _recorded(
-    wanted: Comparison, questions: str, page: Path | None, gate: Path | None, common: Common
-) -> Evaluated:
+def _recorded(wanted: Comparison, questions: str, page: Path | None, gate: Path | None, common: Common) -> Evaluated:
     """Evaluate as a flow run. A gate fails the run; what it found is shown before that is told."""
     keep_server()
     run = evaluate_flow(
