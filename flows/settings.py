@@ -331,7 +331,7 @@ Placing = Callable[[tuple[str, ...]], str]
 def explained(error: ValidationError, place_of: Placing, model: type[BaseModel] = Settings) -> SettingsError:
     """Pydantic's error as ours: the setting and where it stands, its value, and what could be."""
     first = error.errors(include_url=False, include_input=True)[0]
-    path = tuple(map(str, first["loc"]))
+    path = tuple(map(str, first["loc"])) or ("tailoring",)
     place = place_of(path)
     name = f"{'.'.join(path)} ({place})" if place else ".".join(path)
     cause, value = first.get("ctx", {}).get("error"), first.get("input")

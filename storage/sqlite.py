@@ -10,8 +10,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -182,30 +182,6 @@ class SqliteFile:
             self._local = threading.local()
         if first:
             logger.warning("%s %s %s", fault.message, self._schema.without, fault.remedy)
-
-
-def erase_rows(path: Path, tables: Sequence[str], goes: Callable[[str, Mapping[str, Value]], bool]) -> int:
-    """Removes rows from a file of another program; returns how many."""
-    remedy, removed = "Run the same command again when no run is recorded.", 0
-    with (
-        faults_told(path, remedy),
-        closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as connection,
-    ):
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        going = {}
-        for table in (name for name in tables if name in there):
-            rows = connection.execute(f'SELECT rowid, * FROM "{table}"')
-            columns = [column[0] for column in rows.description[1:]]
-            going[table] = [(row[0],) for row in rows if goes(table, dict(zip(columns, row[1:], strict=True)))]
-        for table, numbers in going.items():
-            connection.executemany(f'DELETE FROM "{table}" WHERE rowid = ?', numbers)
-            removed += len(numbers)
-        connection.commit()
-        if removed:
-            _compact(connection, path)
-    return removed
 
 
 def _compact(connection: sqlite3.Connection, path: Path) -> None:

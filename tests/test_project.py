@@ -121,7 +121,7 @@ def test_a_prompt_and_its_task_have_the_same_stem() -> None:
         }
 
     # Shared by all prompts, a step of none.
-    rooms = set("registry engine offline structures tailoring tailored_step text doctor instructions".split())
+    rooms = set("registry engine offline structures tailoring tailored_step text doctor extracted".split())
     # The plan is the model's part of what `tasks/tables` does; the choice of a mode stands in `tasks/route.py`.
     assert steps("prompts") - rooms - {"plan_table", "choose"} <= steps("tasks", "**/*.py")
 

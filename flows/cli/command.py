@@ -4,6 +4,8 @@ A command is a function in this folder. Its parameters are what can be typed: Cy
 and imports the file of the command that runs, no other.
 """
 
+import atexit
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -200,19 +202,40 @@ def epilogue(examples: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `arguments` are the process's own by default."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
-    if tokens in (["--help"], ["-h"]):
-        trellis_app().help_print([])
-        return 0
     if foreign := foreign_packages():
         sys.stderr.write(
             f"trellis: other packages take the names of Trellis' own: {', '.join(foreign)}.\n"
             "Unset PYTHONPATH, or start trellis from another folder.\n"
         )
         return 2
+    if tokens in (["--help"], ["-h"]):
+        trellis_app().help_print([])
+        return 0
+    ending = _Ending() if arguments is None else None
     # Here and not above: it loads the engine, and `trellis --help` shall come at once.
     from flows.cli.running import run
 
-    return run(partial(_call, tokens), as_json="--json" in tokens)
+    code = run(partial(_call, tokens), as_json="--json" in tokens)
+    if ending is not None:
+        ending.code = code
+    return code
+
+
+class _Ending:
+    """Ends a process of ours without the last checks of extension modules.
+
+    Prefect keeps threads to the very end, and DuckDB's binding then reports the objects that they hold as leaked, on
+    standard error. To be made before Prefect is imported: the handlers that Prefect registers later run first.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(self.code)
 
 
 def _call(tokens: Sequence[str]) -> int | None:

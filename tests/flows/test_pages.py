@@ -84,13 +84,12 @@ def test_neither_side_pushes_the_other_out(indexed: Path) -> None:
 
 
 def test_an_answer_from_a_page_cites_its_place(indexed: Path, folder: Path) -> None:
-    assert ask(BUILT, workspace=indexed).fallback == "abstained"
+    assert "Magda Plisk" not in ask(BUILT, workspace=indexed).answer
     answer = ask(BUILT, workspace=indexed, retriever=FolderRetriever(folder))
     assert "Magda Plisk" in answer.answer
     cited = answer.citations[0]
     assert (cited.document, cited.title, cited.verified) == (str(folder / "otter.md"), "Otter Lock", True)
     assert OTTER[cited.start : cited.end] == cited.quote
-    assert answer.trace.filter.entailment >= 1
 
 
 def test_a_printed_page_has_its_number(trellis: Command, folder: Path) -> None:
