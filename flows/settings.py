@@ -336,6 +336,8 @@ def explained(
     """Pydantic's error as ours: the setting and where it stands, its value, and what could be."""
     first = error.errors(include_url=False, include_input=True)[0]
     path = tuple(map(str, first["loc"]))
+    if model is Tailoring:  # the file of a workspace holds that table alone
+        path = ("tailoring", *path)
     place = place_of(path)
     name = f"{'.'.join(path)} ({place})" if place else ".".join(path)
     cause, value = first.get("ctx", {}).get("error"), first.get("input")

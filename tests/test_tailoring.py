@@ -122,8 +122,8 @@ def test_whatever_is_said_survives_a_file(text: str, language: str, name: str, k
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('person = "x"', r"tailoring.person\. .*persona"),
-        ('persona = 5', "tailoring.persona cannot be 5"),
+        ('person = "x"', r"tailoring.person .*persona"),
+        ('persona = 5', "tailoring.persona .*cannot be 5"),
         (f'persona = "{"x" * 601}"', "at most 600"),
         ('entity_types = ["a;b"]', "'a;b'.*without"),
         ('entity_types = ["bridge", "Bridge: x"]', "'bridge'.*once"),
@@ -145,8 +145,9 @@ def test_a_wrong_value_is_named_with_its_remedy_wherever_it_stands(tmp_path: Pat
     with pytest.raises(SettingsError, match=said):
         load_settings({}, {"TRELLIS_CONFIG": str(config)})
     config.rename(tmp_path / TAILORING_FILE)
-    with pytest.raises(SettingsError, match=rf"{TAILORING_FILE}: .*{said.removeprefix('tailoring.')}"):
+    with pytest.raises(SettingsError, match=said) as told:
         load_settings({"workspace": tmp_path}, {})
+    assert TAILORING_FILE in str(told.value)
 
 
 @pytest.mark.parametrize("more", [{"effort": "high"}, {"examples_tokens": 2000}, {"context_window": 512_000}])
