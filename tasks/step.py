@@ -1,4 +1,4 @@
-"""A step: a Prefect task inside a flow run, a plain coroutine anywhere else."""
+"""A step: a Prefect task inside a flow run, a plain call anywhere else."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -68,9 +68,10 @@ def step(
 
 async def _do(work: StepFunction[[], None]) -> State[None] | None:
     try:
-        return await work()
+        await work()
     except Exception as error:
         mask_error(error)
         if not isinstance(error, TrellisError | EngineError):
             raise
         return Failed(message=str(error), data=error)
+    return None
