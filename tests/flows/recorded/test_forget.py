@@ -17,6 +17,7 @@ from prefect.exceptions import ObjectNotFound
 
 from flows.__main__ import main
 from flows.index import index
+from flows.orchestration.run_folder import RECORDED
 from flows.query import query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
@@ -90,7 +91,7 @@ def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path,
     assert fresh("forget", "secret", "--json").json["run_records"] >= 2
     there = [asyncio.run(is_there(id_of(state))) for state in (naming, answered, kept, elsewhere)]
     assert there == [False, False, True, True]
-    assert places(fresh.workspace) == []
+    assert places(fresh.workspace / RECORDED) == []
 
 
 @pytest.mark.usefixtures("api", "unembedded")
