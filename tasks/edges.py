@@ -35,4 +35,5 @@ def go_on_from(contexts: Iterable[Context], since: Context) -> None:
     ends = {state.id: state for context in contexts for state in context.get(_LAST, ())}
     behind = {state.id for state in since.get(_LAST, ())}
     ahead = [state for state in ends.values() if state.id not in behind]
-    _LAST.set(tuple(ahead or ends.values()))
+    if ahead:
+        _LAST.set(tuple(ahead))

@@ -1,4 +1,4 @@
-"""A step: a Prefect task inside a flow run, a plain coroutine anywhere else."""
+"""A step: a Prefect task inside a flow run, a plain call anywhere else."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 

@@ -17,6 +17,7 @@ from prefect.exceptions import ObjectNotFound
 
 from flows.__main__ import main
 from flows.index import index
+from flows.orchestration.run_folder import RECORDED
 from flows.query import query
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
@@ -76,6 +77,9 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
 
 @pytest.mark.usefixtures("api", "unembedded")
 def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path, tmp_path: Path) -> None:
+    # Ordinary words that the program's own sentences have too: else they would be a trace of the document.
+    ordinary = "Before the quay was over, nobody knew that they had met and lived near it, and signed a loan of crowns."
+    write_rows(docs, [*ROWS, {"id": "quay", "title": "The quay", "text": ordinary}])
     mine, other = str(fresh.workspace), str(tmp_path / "other")
     others = write_rows(tmp_path / "others.jsonl", ROWS[:2])
     asyncio.run(index(str(docs), workspace=mine))
@@ -87,7 +91,7 @@ def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path,
     assert fresh("forget", "secret", "--json").json["run_records"] >= 2
     there = [asyncio.run(is_there(id_of(state))) for state in (naming, answered, kept, elsewhere)]
     assert there == [False, False, True, True]
-    assert places(fresh.workspace) == []
+    assert places(fresh.workspace / RECORDED) == []
 
 
 @pytest.mark.usefixtures("api", "unembedded")
