@@ -128,9 +128,7 @@ async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(
 
 async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Session) -> None:
     shown: list[object] = []
-    answer, decision = await asked(
-        "What about zeppelins?", session, AskOptions(on_text=shown.append)
-    )
+    answer, decision = await asked("What about zeppelins?", session, AskOptions(on_text=shown.append))
     assert answer.fallback == "abstained"
     assert (decision.mode, [one.mode for one in decision.tried]) == ("struct", ["drift"])
     assert any(isinstance(one, Withdrawn) for one in shown)
