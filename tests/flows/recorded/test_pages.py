@@ -59,7 +59,6 @@ def runs(api: Api, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "leaked" not in done.stderr
     found = api.post("flow_runs/filter", {"sort": "START_TIME_DESC"}).raise_for_status().json()
     names = {"index": f"index {CORPUS} into ws", "question": "question in mode auto", "failed": "index nowhere into ws"}
     return {name: next(run for run in found if run["name"] == full) for name, full in names.items()}
