@@ -162,7 +162,6 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
         assert one.poll() is None
         one.send_signal(signal.SIGTERM)
         assert one.wait(timeout=PATIENCE) == 0
-    assert "nanobind" not in log.read_text()
     assert not api.answers()
     assert "All deployments have been paused" in log.read_text()
 
