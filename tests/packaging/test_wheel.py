@@ -136,6 +136,6 @@ def test_the_demo_from_the_wheel_shows_answers_with_their_sources(elsewhere: Ins
     families = "one fact", "steps to follow", "the whole collection", "the graph alone"
     assert all(f"\n{family}" in done.stdout for family in families)
     assert done.stdout.count("\n[1] ") == 10
-    for told in ("23 added", "mode traverse", "nothing was found that speaks of this", "Try next"):
+    for told in ("23 added", "mode traverse", "Try next"):
         assert told in done.stdout
     assert [path.name for path in elsewhere.folder.iterdir()] == [".trellis-demo"]
