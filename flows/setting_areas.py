@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from flows.own_prompts import check_instructions, read_instructions
-from prompts.engine.effort import Effort, Profile
+from prompts.engine.effort import Effort, HelperStep, Profile
 from prompts.engine.models import OFFLINE, GgufSettings, Role
 from prompts.engine.providers import Backend
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
@@ -82,6 +82,12 @@ def _apart(value: object) -> object:
     return [part.strip() for part in value.split(";") if part.strip()]
 
 
+def _steps(value: object) -> object:
+    """Read the steps; `none` is an empty list."""
+    steps = _apart(value)
+    return [] if steps == ["none"] else steps
+
+
 def _key_rows(value: object) -> object:
     rows = _apart(value)
     if isinstance(value, str) and not rows:
@@ -112,6 +118,7 @@ FolderPath = Annotated[Path, BeforeValidator(_nameable)]
 Key = Annotated[SecretStr, BeforeValidator(_from_block)]
 ModelOptions = Annotated[dict[str, Any], BeforeValidator(_parameters)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_apart)]
+HelperSteps = Annotated[frozenset[HelperStep] | None, BeforeValidator(_steps)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Probability = Annotated[float, Field(gt=0, le=1)]
@@ -197,6 +204,10 @@ class ModelSettings(Area):
     """What the models can do: a `small` one is not asked for steps that it gains nothing by
     ([models](models.md#profile)). `auto` goes by the size in the name: below 14 billion parameters
     is small."""
+    helper_steps: HelperSteps = None
+    """Which of the steps that help an answer ask a model, whatever the profile: some of `rewrite`,
+    `choose`, `route`, `structurize`, `filter`, `decompose`, `rate` with semicolons between, or
+    `none`. Not set, a `large` profile asks all, a `small` one none."""
     prompts: FolderPath | None = None
     """A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts))."""
     instructions: dict[str, str] = Field(default_factory=dict)

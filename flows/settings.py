@@ -179,7 +179,7 @@ class Settings(
         effort = effort or self.effort
         limits = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
         window = self.context_window or self._known_window(effort)
-        return Policy.of(effort, window, limits, self.profile_in_force())
+        return Policy.of(effort, window, limits, self.profile_in_force(), self.helper_steps)
 
     def profile_in_force(self) -> Profile:
         """The profile that is set; else small as soon as a model that a question asks is small."""

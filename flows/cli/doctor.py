@@ -9,7 +9,6 @@ from flows.cli.screen import COMMON, Common, Screen
 from flows.operations.doctor import PREFECT_URL, Examination, examination
 from flows.runtime import Runtime
 from prompts.doctor import ExaminedModel
-from prompts.engine.effort import GAINLESS, SPARED
 from prompts.engine.models import OFFLINE
 from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
@@ -68,11 +67,11 @@ def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
 
 
 def _show_profile(report: Examination, screen: Screen) -> None:
-    """The profile, where it is from, and the steps that it spares at medium effort."""
+    """The profile, where it is from, and the steps that ask no model."""
     origin = "by the models' names; TRELLIS_PROFILE sets another"
     origin = "as TRELLIS_PROFILE says" if report.profile_set else origin
-    spared = ", ".join(sorted(SPARED[report.profile]["medium"]))
-    saved = f"no model is asked to {spared}: {GAINLESS}" if spared else ""
+    spared = ", ".join(report.spared)
+    saved = f"no model is asked to {spared} (TRELLIS_HELPER_STEPS asks)" if spared else ""
     screen.title("Profile")
     _show_check(True, [f"{report.profile} ({origin})", saved], screen)
 

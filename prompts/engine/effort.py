@@ -4,13 +4,14 @@ A step whose role has a model asks it, and what it says stands. Rules only spare
 `low` retrieves and answers, `medium` spares what was shown to be harmless, `high` spares nothing. The trace of an
 answer names each call that was spared.
 
-A profile says what the models can do. Steps that a `small` one gains nothing by are spared at every effort (`SPARED`).
+A profile says what the models can do: a `small` one is asked for none of the steps that
+help (`HELPERS`), since it gains nothing by them.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from prompts.text.regex import regex
 
@@ -78,13 +79,12 @@ LIMITS: dict[Effort, TokenLimits] = {
 SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 700, "high": 1_400}
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
-# The steps whose model is not asked, by profile and effort; what the user asks for by name is done all the same.
+# The steps before an answer that help a strong model; what the user asks for by name is done all the same.
+HelperStep = Literal["rewrite", "choose", "route", "structurize", "filter", "decompose", "rate"]
+HELPERS: tuple[HelperStep, ...] = get_args(HelperStep)
+HELPFUL: Mapping[Profile, frozenset[HelperStep]] = {"small": frozenset(), "large": frozenset(HELPERS)}
 GAINLESS = "a small model gains nothing by it"
-_HELPERS = frozenset({"rewrite", "choose", "route", "structurize", "filter", "decompose", "rate"})
-SPARED: Mapping[Profile, Mapping[Effort, frozenset[str]]] = {
-    "small": {"low": _HELPERS, "medium": _HELPERS, "high": _HELPERS},
-    "large": {"low": frozenset(), "medium": frozenset(), "high": frozenset()},
-}
+LEFT_OUT = "it is not among TRELLIS_HELPER_STEPS"
 
 
 def billions_of(name: str) -> float | None:
@@ -105,22 +105,29 @@ def guessed_profile(name: str, window: int | None = None) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The effort of a question or an index run, the token limits of its prompts, and what its models can do."""
+    """The effort of a question or an index run, the token limits of its prompts, and what its models can do.
+
+    `helpers`: the steps that help and are asked; None is as the profile says.
+    """
 
     effort: Effort = "medium"
     limits: TokenLimits = LIMITS["medium"]
     profile: Profile = "large"
+    helpers: frozenset[HelperStep] | None = None
 
     @classmethod
     def of(
         cls, effort: Effort, window: int | None = None, given: Mapping[str, int | None] | None = None,
-        profile: Profile = "large",
+        profile: Profile = "large", helpers: frozenset[HelperStep] | None = None,
     ) -> "Policy":  # fmt: skip
         """The policy of an effort for models with this context window; limits that are `given` hold as they are."""
         limits = {name: limit for name, limit in (given or {}).items() if limit is not None}
         usual = LIMITS[effort] if profile == "large" else replace(LIMITS[effort], answer=SMALL_ANSWER[effort])
-        return cls(effort, replace(usual.within(window), **limits), profile)
+        return cls(effort, replace(usual.within(window), **limits), profile, helpers)
 
     def spared(self, step: str) -> str:
         """Why the step's model is not asked; empty where it may be."""
-        return GAINLESS if step in SPARED[self.profile][self.effort] else ""
+        asked = HELPFUL[self.profile] if self.helpers is None else self.helpers
+        if step not in HELPERS or step in asked:
+            return ""
+        return GAINLESS if self.helpers is None else LEFT_OUT
