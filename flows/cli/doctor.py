@@ -36,7 +36,7 @@ def _show(report: Examination, screen: Screen) -> None:
         offline = "every step runs offline: no model, no key, no network (TRELLIS_LM names a model)"
         _show_check(True, [offline], screen)
     else:
-        # Roles with one model and one form were asked once, and share a line.
+        # Roles with one model and one probe were asked once, and share a line.
         for _, group in groupby(sorted(report.models, key=_call), key=_call):
             _show_models(list(group), screen)
         _show_profile(report, screen)
@@ -58,7 +58,8 @@ def _show(report: Examination, screen: Screen) -> None:
 def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
     """One call, and the roles that it stands for."""
     row = rows[0]
-    lines = [f"{row.model} · {', '.join(member.role for member in rows)}"]
+    asked = f" (asked for the step {row.step})" if row.step else ""
+    lines = [f"{row.model} · {', '.join(member.role for member in rows)}{asked}"]
     if row.model != OFFLINE:
         tokens = f"{row.input_tokens} tokens in, {row.output_tokens} out"
         figures = f"{row.seconds:.2f} s, {tokens}"
@@ -76,9 +77,8 @@ def _show_profile(report: Examination, screen: Screen) -> None:
     _show_check(True, [f"{report.profile} ({origin})", saved], screen)
 
 
-def _call(row: ExaminedModel) -> tuple[bool, str, str, bool]:
-    is_offline = row.model == OFFLINE
-    return is_offline, row.model, row.address, row.role == "extract" and not is_offline
+def _call(row: ExaminedModel) -> tuple[bool, str, str, str]:
+    return row.model == OFFLINE, row.model, row.address, row.step
 
 
 def _form(row: ExaminedModel) -> str:

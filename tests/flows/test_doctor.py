@@ -68,7 +68,7 @@ def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- 
     ("profile", "said"),
     [
         ("", "large (by the models' names; TRELLIS_PROFILE sets another)"),
-        ("small", "small (as TRELLIS_PROFILE says)\n        no model is asked to choose, decompose, filter"),
+        ("small", "small (as TRELLIS_PROFILE says)\n        no model is asked to rewrite, choose, route"),
     ],
 )
 def test_the_profile_is_told(
