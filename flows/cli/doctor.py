@@ -58,7 +58,7 @@ def _show(report: Examination, screen: Screen) -> None:
 def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
     """One call, and the roles that it stands for."""
     row = rows[0]
-    asked = f" (asked for the step {row.step})" if row.step else ""
+    asked = f" (step {row.step})" if row.step else ""
     lines = [f"{row.model} · {', '.join(member.role for member in rows)}{asked}"]
     if row.model != OFFLINE:
         tokens = f"{row.input_tokens} tokens in, {row.output_tokens} out"
