@@ -81,9 +81,7 @@ def select_groups(columns: Mapping[int, CellColumn], query: RowQuery) -> list[Ro
         key = f"coalesce(folded{query.by}, '')"
     elif query.together:
         key = "true"
-    ordered = (
-        f"number {_known(query.order, frozenset({'ASC', 'DESC'}))}" if query.order else "first_row"
-    )
+    ordered = f"number {_known(query.order, frozenset({'ASC', 'DESC'}))}" if query.order else "first_row"
     best = ""
     if query.best is not None:
         best = f"QUALIFY rank() OVER (ORDER BY {ordered}) <= ?"
@@ -110,9 +108,7 @@ def _condition(condition: Condition, parameters: list[object]) -> str:
             parameters.append(text)
         else:
             value = "coalesce(?::DOUBLE, epoch(TRY_CAST(?::VARCHAR AS TIMESTAMP)))"
-            tests.append(
-                f"coalesce({_value(condition.column)} {operator} {value}, {folded} {operator} ?)"
-            )
+            tests.append(f"coalesce({_value(condition.column)} {operator} {value}, {folded} {operator} ?)")
             parameters += [figure, text, text]
     return f"({(' AND ' if operator == '!=' else ' OR ').join(tests) or 'false'})"
 

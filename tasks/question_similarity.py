@@ -24,11 +24,13 @@ _HAN_DIGITS = {digit: str(value) for value, digit in enumerate("一二三四五�
 _NUMBER = regex(r"\d+(?:[.,]\d+)*")
 # Words that are left out of a search and yet change what is asked.
 _TELLING = frozenset("not no never without before after more most less least than from to over under own".split())
-_TELLING_HAN = frozenset("多少我你他她")
 # Words that only say that a person, a number or a date is asked for: `expects` tells that.
-_ASKING = frozenset("person people year date number amount name have".split())
-# Characters that ask or fill, beside those that say nothing anywhere.
-_ASKING_HAN = (HAN_STOP | set("人位名座部本首条所家时候地方里叫做由何请现今一年月日")) - _TELLING_HAN
+_ASKING = frozenset("person people year date number amount name have many much".split())
+# What asks or fills in Chinese, beside the characters that say nothing anywhere.
+_ASKING_HAN = regex(
+    "哪一?[年天位个座家所]?|什么(?:时候|地方)?|何[时处年地]|多少|有多(?=[大高长重远深])|几[个座位]?|请问|[人位由于座]"
+)
+_FAMILY = 5  # letters that words of one family begin with
 _VAGUE = frozenset({"name", "text"})
 MOST_TEXTS = 20_000
 WORDS_OF_NAMELESS = 2
@@ -59,9 +61,10 @@ def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
         elif word in _TELLING or word not in STOPWORDS | _ASKING:
             words += word_terms(word)
     if han := is_han(text):
-        characters = [_HAN_DIGITS.get(sign, sign) for sign in fold(text) if sign.isalnum()]
-        figures = sorted(sign for sign in characters if sign.isdigit())
-        words = sorted(sign for sign in characters if not sign.isdigit() and sign not in _ASKING_HAN)
+        said = [sign for sign in _ASKING_HAN.sub("", fold(text)) if sign.isalnum() and sign not in HAN_STOP]
+        characters = [_HAN_DIGITS.get(sign, sign) for sign in said]
+        figures = [sign for sign in characters if sign.isdigit()]
+        words = sorted(sign for sign in characters if not sign.isdigit())
     return ComparedQuestion(
         text=text,
         mentions=tuple(mentions),
@@ -84,15 +87,21 @@ def _without(text: str, mentions: Sequence[NamedEntity]) -> str:
 def asks_the_same(left: ComparedQuestion, right: ComparedQuestion) -> bool:
     """Whether two questions have the same names, figures and words, each in the same order.
 
-    The kind of thing asked for may be told by one of them only.
+    Words of one family are the same ("designed", "designer"). The kind of thing asked for may be
+    told by one of them only.
     """
     return (
         left.is_han == right.is_han
         and left.names == right.names
         and left.figures == right.figures
-        and left.words == right.words
+        and len(left.words) == len(right.words)
+        and all(map(_is_same_word, left.words, right.words))
         and len({left.expects, right.expects} - _VAGUE) < 2
     )
+
+
+def _is_same_word(word: str, other: str) -> bool:
+    return word == other or (min(len(word), len(other)) >= _FAMILY and word[:_FAMILY] == other[:_FAMILY])
 
 
 def keys(question: ComparedQuestion) -> tuple[str, ...]:

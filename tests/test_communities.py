@@ -157,20 +157,6 @@ def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_
 
 
 @pytest.mark.slow
-def test_parameters_and_weights_count() -> None:
-    assert len(coarsest("louvain(resolution=4)", planted())) > len(coarsest("louvain", planted()))
-    pairs = {("ent_000", "ent_001"): 9.0, ("ent_001", "ent_002"): 1.0, ("ent_002", "ent_003"): 9.0}
-    relations = [
-        Relation(id=f"rel_{n}", source=source, target=target, predicate="p", weight=weight)
-        for n, ((source, target), weight) in enumerate({**pairs, ("ent_000", "ent_003"): 1.0}.items())
-    ]
-    for algorithm in ("leiden", "leiden()", "louvain", "infomap", "label_propagation", "walktrap"):
-        assert coarsest(algorithm, (graph_of(4, [])[0], relations)) == {
-            ("ent_000", "ent_001"), ("ent_002", "ent_003"),
-        }, algorithm  # fmt: skip
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "words"),
     [

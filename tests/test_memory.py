@@ -181,7 +181,7 @@ def apart(text: str) -> ComparedQuestion:
     found = [
         NamedEntity(name, text.index(name), text.index(name) + len(name), (name,)) for name in NAMES if name in text
     ]
-    return taken_apart(text, found)
+    return taken_apart(text, sorted(found, key=lambda name: name.start))
 
 
 SAME = (

@@ -74,9 +74,7 @@ def read_jsonl(text: str, file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
     return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file, most)
 
 
-def collect(
-    rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MOST_DOCUMENTS
-) -> Rows:
+def collect(rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
     """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
     parts: list[Part] = []
     dead: list[DeadLetter] = []
@@ -95,9 +93,7 @@ def collect(
                 parts.append(_text_part(row, text, line, file))
             else:
                 triple = _triple(row)
-                triples[_identifier(row.get("document")) or file.id][
-                    triple.s, triple.p, triple.o
-                ] += triple.weight
+                triples[_identifier(row.get("document")) or file.id][triple.s, triple.p, triple.o] += triple.weight
         except BadRow as bad:
             failed += 1
             if failed <= _MOST_LETTERS:
@@ -113,9 +109,7 @@ def collect(
 
 
 def _letter(file: SourceFile, line: str, error: str) -> DeadLetter:
-    return DeadLetter(
-        item=f"{printable(file.path)}{line}", step="load", error=error, remedy=_REMEDY
-    )
+    return DeadLetter(item=f"{printable(file.path)}{line}", step="load", error=error, remedy=_REMEDY)
 
 
 def _parsed(line: str) -> object:
@@ -134,9 +128,7 @@ def parse_json(text: str, figures: type[str] | None = None) -> object:
     and commas, those in strings too.
     """
     if sum(map(text.count, "[{,")) > MOST_CELLS:
-        raise Unreadable(
-            f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines"
-        )
+        raise Unreadable(f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines")
     try:
         # Control characters inside strings are no reason to lose a row: they are cleaned away later.
         return json.loads(text, strict=False, parse_float=figures, parse_int=figures)
@@ -167,9 +159,7 @@ def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile
         source=file.source,
         path=f"{file.path}:{line}",
         kind="text",
-        title=shortened(title)
-        or opening_subject(text)
-        or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
+        title=shortened(title) or opening_subject(text) or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
         text=text,
         metadata=scalars({key: value for key, value in row.items() if key not in _RESERVED}),
         tables=markdown_tables(text),
@@ -191,22 +181,16 @@ def _triple(row: Mapping[str, object]) -> Triple:
         raise BadRow(f"`{'spo'[names.index('')]}` is empty or not a string")
     weight = row.get("weight")
     try:
-        triple = Triple(
-            s=s, p=p, o=o, weight=1.0 if weight in (None, "") else _WEIGHT.validate_python(weight)
-        )
+        triple = Triple(s=s, p=p, o=o, weight=1.0 if weight in (None, "") else _WEIGHT.validate_python(weight))
     except ValidationError as error:
         raise BadRow(f"`weight` is not a number above zero: {weight!r}") from error
     length = len(triple.rendered())
     if length > _LONGEST_TRIPLE:
-        raise BadRow(
-            f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`"
-        )
+        raise BadRow(f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`")
     return triple
 
 
-def _triples_part(
-    document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile
-) -> Part:
+def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile) -> Part:
     triples = tuple(Triple(s=s, p=p, o=o, weight=weight) for (s, p, o), weight in weights.items())
     return Part(
         document=document,
@@ -234,9 +218,7 @@ def read_graph(graph: "nx.Graph", file: SourceFile) -> Rows:
     A node is named by its `name` or `label`, else by itself. An edge says its `predicate`, `relation` or `label`, else
     "related to"; its `weight` and `document` are those of a row. A node without an edge is in no triple.
     """
-    names = {
-        node: _first(data, "name", "label") or str(node) for node, data in graph.nodes(data=True)
-    }
+    names = {node: _first(data, "name", "label") or str(node) for node, data in graph.nodes(data=True)}
     rows = (
         {"s": names[source], "p": _first(data, *_PREDICATES) or "related to", "o": names[target]}
         | {name: data[name] for name in ("weight", "document") if name in data}
@@ -300,9 +282,7 @@ def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
     return names if known and len(set(names)) == len(names) else None
 
 
-def read_triples(
-    rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile
-) -> Rows:
+def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile) -> Rows:
     """The triples below the header."""
 
     def row_of(cells: list[str]) -> object:
@@ -342,9 +322,7 @@ def opening_subject(text: str) -> str:
     folded = [word.lower() for word in words]
     name_words = words[1:] if folded[0] in {"the", "a", "an"} else words
     is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
-    begins_plain = (
-        name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
-    )
+    begins_plain = name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
     if is_sentence or begins_plain or len(words) > _MOST_WORDS:
         return ""
     return name if any(word[0].isupper() or word[0].isdigit() for word in name_words) else ""

@@ -126,12 +126,9 @@ def cell_sources(
 ) -> list[Source]:
     """The first lines that hold the cells, each once, then the header of their table; MOST_CITED in all."""
     lines = dict.fromkeys(
-        (cell.document, *_line(documents[cell.document].text, cell.start, cell.end))
-        for cell in cells
+        (cell.document, *_line(documents[cell.document].text, cell.start, cell.end)) for cell in cells
     )
-    headed = [
-        (cell.document, *headers[cell.document]) for cell in cells[:1] if cell.document in headers
-    ]
+    headed = [(cell.document, *headers[cell.document]) for cell in cells[:1] if cell.document in headers]
     chosen = [*list(lines)[: MOST_CITED - len(headed)], *headed]
     return [_source(documents[name], start, end, chunk_at) for name, start, end in chosen]
 
@@ -214,9 +211,7 @@ class _Told:
         if self.operation in {"list", "count"} or self.outcome.columns == (self.label,):
             return name
         if self.operation == "lookup" or len(self.outcome.columns) > 1:
-            cells = ", ".join(
-                f"{self.header(at)}: {cell.raw}" for at, cell in self.asked_for(group)
-            )
+            cells = ", ".join(f"{self.header(at)}: {cell.raw}" for at, cell in self.asked_for(group))
             return f"{name} – {cells}"
         return f"{name}: {self.figure(group)}"
 
@@ -277,9 +272,7 @@ class _Told:
         lines = [self.line(row) for row in rows]
         if more := len(self.outcome.rows) - len(lines):
             lines.append([f"… {more} more rows", *[""] * (len(self.shown) - 1)])
-        return (
-            markdown_table([self.header(column) for column in self.shown], lines) if lines else ""
-        )
+        return markdown_table([self.header(column) for column in self.shown], lines) if lines else ""
 
     def cells(self, rows: Sequence[int]) -> tuple[TableCell, ...]:
         """The cells of these rows that are computed on, asked for or decide."""

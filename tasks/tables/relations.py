@@ -76,9 +76,7 @@ class Relation:
 def relations_of(documents: Sequence[Document]) -> list[Relation]:
     """The tables of the documents, those of one form as one."""
     titles = Counter(document.title for document in documents)
-    alike = by_key(
-        (_form(table), (document, table)) for document in documents for table in document.tables
-    )
+    alike = by_key((_form(table), (document, table)) for document in documents for table in document.tables)
     return [_united(parts, titles) for parts in alike.values()]
 
 

@@ -90,9 +90,7 @@ def run(plan: TablePlan, relations: Sequence[Relation]) -> PlanOutcome:
     groups = _select(relation, query)
     if not groups and operation != "count":
         name = relation.columns[columns[0]]
-        raise DoesNotFit(
-            f"no row of {relation.name} meets the conditions and has a figure in {name}"
-        )
+        raise DoesNotFit(f"no row of {relation.name} meets the conditions and has a figure in {name}")
     number = None
     if operation == "count":
         number = float(len(groups))
@@ -141,9 +139,7 @@ def _place_in_plan(relation: Relation, group: RowGroup, conditions: Sequence[Con
     return 0
 
 
-def _two_figures(
-    relation: Relation, groups: Sequence[RowGroup], columns: Sequence[int]
-) -> list[float | None]:
+def _two_figures(relation: Relation, groups: Sequence[RowGroup], columns: Sequence[int]) -> list[float | None]:
     """The figures of the groups, or of two columns of the only row."""
     if len(groups) == 1 and len(columns) == TWO:
         cells = [relation.rows[groups[0].rows[0]][column] for column in columns]
@@ -177,9 +173,7 @@ def _nearest(name: str, among: Sequence[str]) -> int | None:
     key, names = fold_name(name), [fold_name(other) for other in among]
     if key in names:
         return names.index(key)
-    found = process.extract(
-        key, names, scorer=fuzz.token_set_ratio, score_cutoff=LEAST_ALIKE, limit=None
-    )
+    found = process.extract(key, names, scorer=fuzz.token_set_ratio, score_cutoff=LEAST_ALIKE, limit=None)
     best = max(found, key=lambda one: (one[1], fuzz.ratio(key, one[0]), -one[2]), default=None)
     return None if best is None else best[2]
 
@@ -216,7 +210,5 @@ def _values(one: TableFilter, column: int, relation: Relation) -> tuple[Value, .
     if not held and (nearest := _nearest(text, cells)) is not None:
         held = [cells[nearest]]
     if not held:
-        raise DoesNotFit(
-            f"no cell of {relation.columns[column]} in {relation.name} is called {text!r}"
-        )
+        raise DoesNotFit(f"no cell of {relation.columns[column]} in {relation.name} is called {text!r}")
     return tuple((cell, None) for cell in held)

@@ -13,31 +13,23 @@ from typing import Any
 import pytest
 
 from flows.evaluate import run_evaluation
-from flows.operations.evaluation_page import plot, plot_lines
 from flows.operations.systems import parse_system
-from storage.errors import SettingsError, UsageError
 from storage.evaluation_records import (
-    EvaluatedAnswer,
     EvaluationReport,
     Feedback,
-    MeanScore,
     Score,
-    SystemCost,
     Verdict,
 )
 from storage.evaluations import FORGOTTEN
-from storage.run_records import StepUsage
 from storage.workspace import Workspace
 from tasks.evaluate.compare import (
     differences,
     mean_scores,
     most_different,
-    upper_end,
     values_of,
     wins_by_judge,
     wins_by_measure,
 )
-from tasks.evaluate.measures import plain_answer
 from tests.copying import copy_of
 from tests.evaluate.conftest import QUESTIONS, ROWS, Bench
 from tests.patience import wait_for
@@ -214,29 +206,12 @@ def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
     assert scripted.stats()["prompt_tokens"] - before == pytest.approx(plan["input_tokens"], rel=0.1)
 
 
-def test_a_forecast_reaches_as_far_as_its_sample_spreads() -> None:
-    used = [StepUsage(calls=1, output_tokens=tokens, cost_usd=None) for tokens in (10, 20)]
-    upper = upper_end(used, 2)
-    # Two of mean 15, and Student's 6.3138 for one degree of freedom times 2 x 7.0711 x sqrt(1/2 + 1/2).
-    assert (upper.calls, upper.output_tokens, upper.cost_usd) == (2, 119, None)
-    assert upper_end(used, 0) == StepUsage(cost_usd=None)
-    assert upper_end(used[:1], 4).output_tokens == 40
-
-
 def kept_answers(workspace: Path) -> int:
     """Of evaluations that have not ended."""
     with sqlite3.connect(workspace / "side.sqlite") as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'").fetchone():
             return 0  # the file is being made
         return int(connection.execute("SELECT count(*) FROM evaluated_answers").fetchone()[0])
-
-
-def test_answers_of_a_stopped_evaluation_go_with_the_caches(bench: Bench) -> None:
-    running = Workspace(bench.workspace).database.running_answers
-    running.put("evl", EvaluatedAnswer(system="naive", question="q1", answer=plain_answer("?", "Reyd")))
-    assert kept_answers(bench.workspace) == 1
-    assert bench("clean", "--caches").code == 0
-    assert kept_answers(bench.workspace) == 0
 
 
 def test_a_key_in_answers_of_another_program_is_masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,39 +303,6 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     assert "before 1" in text
 
 
-def test_the_plot_in_characters_has_each_system_at_its_place_and_none_over_another() -> None:
-    means = {"naive": (0.3, 100), "deep, mixed": (0.5, 900), "twin": (0.5, 900)}
-    scores = [MeanScore(measure="f1", system=name, value=mean, low=mean - 0.1, high=mean + 0.1, questions=3)
-              for name, (mean, _) in means.items()]  # fmt: skip
-    costs = [SystemCost(system=name, answered=10, failed=0, calls=10, input_tokens=10 * tokens)
-             for name, (_, tokens) in means.items()]  # fmt: skip
-    drawn = plot(scores, costs, "f1")
-    assert drawn is not None
-    lines = plot_lines(drawn)
-    axis = next(at for at, line in enumerate(lines) if line.startswith("         +---"))
-    places = {sign: (at, line.index(sign, 10)) for at, line in enumerate(lines[:axis])
-              for sign in line[10:] if sign.isalpha()}  # fmt: skip
-    assert lines[-3:] == [
-        "A deep, mixed: f1 0.500, 900 tokens a question", "B twin: f1 0.500, 900 tokens a question",
-        "C naive: f1 0.300, 100 tokens a question",
-    ]  # fmt: skip
-    (high, far), twin, (low, near) = places["A"], places["B"], places["C"]
-    assert twin == (high, far + 1)
-    assert high < low, "the better one stands higher"
-    assert (near - 10) * 9 == pytest.approx(far - 10, abs=9), "as far from 0 as it costs"
-    assert (lines[1][:9].strip(), lines[axis - 1][:9].strip()) == ("0.600", "0.200")
-
-
-def test_the_page_marks_the_best_and_nothing_where_all_are_alike(bench: Bench) -> None:
-    page = bench.folder / "page.html"
-    names = {"one": "Velin", "two": "Velin", "three": "Nobody"}
-    systems = [bench.recorded(name, "Tomas Reyd", place, "Mira Sand") for name, place in names.items()]
-    for count, marked in ((2, 0), (3, 2)):
-        more = ["--measures", "exact_match", "--page", str(page)]
-        assert bench.evaluate(*systems[:count], more=more).code == 0
-        assert page.read_text(encoding="utf-8").count('class="best"') == marked
-
-
 def test_a_forgotten_document_is_gone_from_evaluations(bench: Bench) -> None:
     bench.evaluate("naive")
     bench("watch", "add", "Who built Holm Light?")
@@ -384,21 +326,6 @@ def test_an_archive_holds_evaluations_and_watched_questions(bench: Bench) -> Non
     restored = bench.at(other)("evaluate", "--show", "1", "--json")
     assert restored.json["scores"] == report["scores"]
     assert "Holm Light" in bench.at(other)("watch").out
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("mode=naive,nonsense=1", SettingsError),
-        ("mode=", UsageError),
-        ("lm_api_key=x", UsageError),
-        ("lm_base_url=https://me:secret@host/v1", UsageError),
-        ("k=many", UsageError),
-    ],
-)
-def test_a_system_that_cannot_be_is_refused(text: str, error: type[Exception], bench: Bench) -> None:
-    with pytest.raises(error):
-        asyncio.run(run_evaluation([text], bench.questions, workspace=bench.workspace))
 
 
 def test_two_systems_need_two_names_and_questions_what_a_measure_needs(bench: Bench) -> None:
@@ -429,13 +356,6 @@ def test_a_changed_answer_is_shown_after_the_publication(sourced: Bench) -> None
     shown = sourced("watch").out
     assert "Olle Brandt" in shown
     assert json.loads(sourced("watch", "run", "--json").out) == [], "nothing was published since"
-
-
-def test_a_watched_question_that_fails_does_not_fail_the_run(sourced: Bench) -> None:
-    sourced("watch", "add", QUESTION, "--mode", "hyde")  # which needs a model
-    ran = sourced("index", str(change_a_document(sourced)), "--json")
-    assert (ran.code, ran.json["published"]) == (0, True)
-    assert ran.json["changed_answers"][0]["error"]
 
 
 def test_questions_are_removed_and_nothing_is_asked_without_any(sourced: Bench) -> None:

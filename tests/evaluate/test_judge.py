@@ -7,7 +7,7 @@ import dspy
 import pytest
 
 from prompts.engine.models import Models
-from prompts.judge import CRITERIA, Grade, Judge
+from prompts.judge import Grade, Judge
 from storage.answer_records import StructureType
 from storage.errors import UsageError
 from storage.evaluation_records import (
@@ -103,14 +103,6 @@ async def test_repeats_are_calls_of_their_own_and_the_most_decide(place: Place, 
 WAVERING = ("second", "first", "second", "first", "first", "second")
 
 
-async def test_a_system_without_an_answer_loses_without_a_call(place: Place, model_server: Server) -> None:
-    pair = (answers("a", None, SHORT, None), answers("b", LONG, None, None))
-    verdicts = await judged_pairs(QUESTIONS, pair, judging(place, Judge), ["overall"], 1)
-    assert [verdict.winner for verdict in verdicts] == ["b", "a", ""]
-    assert "It broke." in verdicts[0].reasons[0]
-    assert not model_server.requests()
-
-
 def test_agreement_with_people_is_told_beyond_chance() -> None:
     def verdict(name: str, winner: str) -> Verdict:
         return Verdict(
@@ -138,18 +130,6 @@ async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
     assert [score.value for score in blank] == [None, None]
 
 
-async def test_what_a_judge_does_not_answer_costs_no_other_judgement(
-    place: Place, model_server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    model_server.misbehave({"kind": "malformed", "text": "bridge 1"})
-    verdicts = await judged_pairs(QUESTIONS, PAIR, judging(place, Judge), ["overall"], 1)
-    assert {verdict.question for verdict in verdicts} == {"q0", "q2"}
-    scores = await judged_points(QUESTIONS, PAIR[0], judging(place, Grade), ["directness"], 1)
-    assert [score.value is None for score in scores] == [False, True, False]
-    told = [record.getMessage() for record in caplog.records]
-    assert ["no verdict on q1" in told[0], "no points for q1" in told[-1]] == [True, True]
-
-
 def test_dspy_evaluates_with_the_measures_of_a_judge(place: Place) -> None:
     class Says(dspy.Module):
         def forward(self, question: str) -> dspy.Prediction:
@@ -170,13 +150,6 @@ async def test_without_a_model_judging_is_refused_in_words() -> None:
     with pytest.raises(UsageError, match="loong_em: that is the judge"):
         require_judge(["loong_em"], Grade(offline))
     require_judge([], Grade(offline))
-
-
-def test_a_verdict_has_its_reason_before_it() -> None:
-    fields: Sequence[str] = list(Judge.task.output_fields["judgement"].annotation.model_fields)
-    assert fields == ["reason", "winner"]
-    assert set(CRITERIA) == {"comprehensiveness", "diversity", "empowerment", "directness", "overall"}
-    assert isinstance(Judge(Models.offline()).module, dspy.Predict)
 
 
 def test_scores_take_the_form_of_published_tables() -> None:

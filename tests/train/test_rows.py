@@ -13,8 +13,6 @@ from prompts.route import Route
 from prompts.text.question import parse_question
 from storage.errors import UsageError
 from storage.training_records import DataCard, FilterRow, PreferenceRow, RewriteRow
-from tasks.train.filter import macro_f1
-from tasks.train.rewriter import gold_rank
 from tasks.train.rows import divided, fold, read_questions, read_rows, stored
 from tests.flows.conftest import Command
 from tests.server.client import Server
@@ -72,13 +70,6 @@ def test_a_last_line_that_a_kill_has_cut_is_taken_away(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == f"{whole[0]}\n{whole[1]}\n"
 
 
-def test_macro_f1_counts_each_label_alike() -> None:
-    gold = ["neutral"] * 8 + ["entailment"] * 2
-    scores = macro_f1(gold, ["neutral"] * 10)
-    assert scores["accuracy"] == 0.8
-    assert scores["macro-F1"] == pytest.approx((2 * 8 / 18) / 2)
-
-
 # --- a router without a GPU ------------------------------------------------------------------------------------------
 
 
@@ -103,12 +94,6 @@ def test_a_linear_router_is_trained_compared_and_used_by_the_command(copied: Com
     broken = copied("ask", "Who is the keeper?")
     assert broken.code == 2
     assert "trellis train router" in broken.err
-
-
-def test_where_nothing_is_held_out_no_score_is_told(copied: Command, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "rows.jsonl", [row.model_dump() for row in divided(preferences())[0]])
-    ended = copied("train", "router", "--rows", str(path))
-    assert (ended.code, "no question is held out" in ended.out, "accuracy" in ended.out) == (0, True, False)
 
 
 def test_nothing_is_trained_on_an_evaluation_set(copied: Command, tmp_path: Path) -> None:
@@ -204,11 +189,6 @@ def test_a_rewriting_is_a_row_only_where_it_finds_the_gold_better(model_server: 
     rows = {row.id: row for row in stored(tmp_path / "out" / "rows.jsonl", RewriteRow)}
     assert rows["better"].after > rows["better"].before
     assert rows["worse"].after < rows["worse"].before
-
-
-def test_without_gold_documents_the_first_passage_with_an_answer_counts(tmp_path: Path) -> None:
-    (question,) = read_questions(write_rows(tmp_path / "q.jsonl", [{"question": "Where?", "answers": ["Velin"]}]))
-    assert gold_rank(question, []) == 0.0
 
 
 def test_labels_against_the_gold_are_stored_and_not_trained_on(model_server: Server, tmp_path: Path) -> None:
