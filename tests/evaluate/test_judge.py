@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import dspy
 import pytest
 
-from prompts.engine.models import Models
 from prompts.judge import Grade, Judge
 from storage.answer_records import StructureType
 from storage.errors import UsageError
@@ -24,10 +22,9 @@ from tasks.evaluate.judge import (
     judged_pairs,
     judged_points,
     reliability,
-    require_judge,
     win_rates,
 )
-from tasks.evaluate.measures import MEASURES, as_metric, plain_answer
+from tasks.evaluate.measures import MEASURES, plain_answer
 from tasks.evaluate.tables import TABLES, budget_note, published_table
 from tests.models.running import Place
 from tests.query.steps import scripted
@@ -128,28 +125,6 @@ async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
     unknown = [QUESTIONS[0].model_copy(update={"answers": ()})]
     blank = await judged_points(unknown, graded, judging(place, Grade), ["loong_score"], 1)
     assert [score.value for score in blank] == [None, None]
-
-
-def test_dspy_evaluates_with_the_measures_of_a_judge(place: Place) -> None:
-    class Says(dspy.Module):
-        def forward(self, question: str) -> dspy.Prediction:
-            return dspy.Prediction(answer="Ada Korb in 1931." if "0" in question else "Ada Korb.")
-
-    rows = [dspy.Example(question=row.question, answers=row.answers).with_inputs("question") for row in QUESTIONS[:2]]
-    for name, mean in {"loong_score": (100 + 66) / 2, "loong_em": 0.5, "empowerment": (100 + 66) / 2}.items():
-        metric = as_metric(MEASURES[name], judging(place, Grade))
-        assert dspy.Evaluate(devset=rows, metric=metric, display_progress=False)(Says()).score == 100 * mean
-
-
-async def test_without_a_model_judging_is_refused_in_words() -> None:
-    offline = Models.offline()
-    with pytest.raises(UsageError, match="TRELLIS_LM_JUDGE"):
-        await judged_pairs(QUESTIONS, PAIR, Judge(offline), ["overall"], 1)
-    with pytest.raises(UsageError, match="TRELLIS_LM_JUDGE"):
-        await judged_points(QUESTIONS, PAIR[0], Grade(offline))
-    with pytest.raises(UsageError, match="loong_em: that is the judge"):
-        require_judge(["loong_em"], Grade(offline))
-    require_judge([], Grade(offline))
 
 
 def test_scores_take_the_form_of_published_tables() -> None:

@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from flows.train import TrainOptions, train_step
-from prompts.engine.models import ModelChoice, Models
 from prompts.route import Route
 from prompts.text.question import parse_question
 from storage.errors import UsageError
 from storage.training_records import DataCard, FilterRow, PreferenceRow, RewriteRow
-from tasks.train.rows import divided, fold, read_questions, read_rows, stored
+from tasks.train.rows import read_questions, read_rows, stored
 from tests.flows.conftest import Command
 from tests.server.client import Server
 from tests.train.conftest import PAGES, preferences
@@ -52,14 +50,6 @@ def test_questions_bring_their_gold(tmp_path: Path) -> None:
     first, second = read_questions(write_rows(tmp_path / "gold.jsonl", rows))
     assert first.gold_documents == ("a",)
     assert second.answers == ("1931",)
-
-
-def test_a_question_never_stands_on_both_sides() -> None:
-    rows = [row.model_copy(update={"id": f"{row.id}{turn}"}) for row in preferences() for turn in "ab"]
-    known, held_out = divided(rows)
-    assert len(known) + len(held_out) == len(rows)
-    assert held_out
-    assert not {fold(row.question) for row in known} & {fold(row.question) for row in held_out}
 
 
 def test_a_last_line_that_a_kill_has_cut_is_taken_away(tmp_path: Path) -> None:
@@ -106,22 +96,6 @@ def test_nothing_is_trained_on_an_evaluation_set(copied: Command, tmp_path: Path
     report = copied("train", "router", "--rows", str(path), "--exclude", str(asked), "--json").json
     assert report["left_out"] == {"evaluation set": 1}
     assert report["rows"] + report["held_out"] == 15
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("router",), "There is nothing to train on"),
-        (("rewriter", "--rows", "x", "--by", "dpo"), "A rewriter is not trained by 'dpo'"),
-        (("filter", "--rows", "x"), "Name a model or its folder: --base"),
-        (("router", "--tasks", "5"), "needs a model for the role 'synthesize'"),
-        (("router", "--rows", "no-such-file"), "There is no file no-such-file"),
-    ],
-)
-def test_what_cannot_be_trained_is_said_in_words(copied: Command, options: Sequence[str], words: str) -> None:
-    ended = copied("train", *options)
-    assert ended.code == 2
-    assert words in ended.err
 
 
 # --- rows made by models ---------------------------------------------------------------------------------------------
@@ -212,14 +186,6 @@ def test_labels_against_the_gold_are_stored_and_not_trained_on(model_server: Ser
     rows = stored(tmp_path / "out" / "rows.jsonl", FilterRow)
     assert {row.source for row in rows} == {"judged", "judged, against the gold"}
     assert all(row.explanation == "because" for row in rows)
-
-
-def test_an_adapter_that_vllm_serves_is_asked_for_by_its_name(model_server: Server) -> None:
-    choice = ModelChoice("hosted_vllm/router-dpo", model_server.base_url, "k")
-    models = Models({"route": choice})
-    Route(models).module(question="Whose teacher designed Orla Bridge?", core_content=[])
-    bodies = [request["body"] for request in model_server.requests() if request["step"] == "route"]
-    assert [body["model"] for body in bodies if isinstance(body, dict)] == ["router-dpo"]
 
 
 def test_a_router_is_compiled_from_rows_compared_and_put_to_use(model_server: Server, tmp_path: Path) -> None:
