@@ -23,6 +23,7 @@ _FIGURE = regex(r"[-+(]?(?:[$€£¥] ?)?[-+(]?\d[\d.,' ]*[%€£¥]?\)?$")
 _YEAR = regex(r"[12]\d{3}$")
 _LARGEST_FIELD = 1 << 28
 _DELIMITERS = "\t;|,"
+_END = "\x02"  # a sign that no stored text holds
 _NAMED_DELIMITER = regex(r'(?i)"?sep=([^\n"])"?[ \t]*(?:\n|$)')
 _SAMPLE = 1_000_000  # characters by which the delimiter is chosen
 _MOST_HEADER_LINES = 3
@@ -100,12 +101,11 @@ def _cut(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
 def _parsed(text: str, delimiter: str, quoted: bool) -> list[tuple[int, list[str]]]:
     spaced = _is_spaced(text, delimiter)
     reader = csv.reader(
-        io.StringIO(text),
+        io.StringIO(f"{text}\n{_END}"),
         delimiter=delimiter,
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         escapechar="\\" if '\\"' in text else None,
         skipinitialspace=spaced,
-        strict=quoted,
     )
     rows, count = list[tuple[int, list[str]]](), 0
     for read in reader:
@@ -119,6 +119,8 @@ def _parsed(text: str, delimiter: str, quoted: bool) -> list[tuple[int, list[str
             cells = [delimiter.join(cells)]  # a sentence
         if cells or (rows and rows[-1][1]):
             rows.append((reader.line_num, cells))
+    if rows.pop()[1] != [_END]:
+        raise csv.Error("a quotation mark that nothing closes")
     while rows and not rows[-1][1]:
         rows.pop()
     return rows
