@@ -34,7 +34,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class TableRelation:
     """Rows by columns; `headers` are the places of the lines that name the columns, by document."""
 
     name: str
@@ -73,7 +73,7 @@ class Relation:
         return sum(cell.amount is None for cell in cells) * 2 > len(cells)
 
 
-def relations_of(documents: Sequence[Document]) -> list[Relation]:
+def relations_of(documents: Sequence[Document]) -> list[TableRelation]:
     """The tables of the documents, those of one form as one."""
     titles = Counter(document.title for document in documents)
     alike = by_key((_form(table), (document, table)) for document in documents for table in document.tables)
@@ -84,7 +84,7 @@ def _form(table: Table) -> tuple[str, ...]:
     return (*(fold_name(column) for column in table.columns), str(scale_stated(table.name)))
 
 
-def _united(parts: Sequence[tuple[Document, Table]], titles: Counter[str]) -> Relation:
+def _united(parts: Sequence[tuple[Document, Table]], titles: Counter[str]) -> TableRelation:
     """Tables of one form as one, with the document as a further column where they come from several."""
     first, table = parts[0]
     several = len({document.id for document, _ in parts}) > 1
@@ -97,7 +97,7 @@ def _united(parts: Sequence[tuple[Document, Table]], titles: Counter[str]) -> Re
     ]
     columns = (*table.columns, DOCUMENT) if several else table.columns
     headers = {document.id: part.header for document, part in reversed(parts) if part.header}
-    return Relation(name or "table", columns, tuple(rows), headers)
+    return TableRelation(name or "table", columns, tuple(rows), headers)
 
 
 def _called(document: Document, titles: Counter[str]) -> str:

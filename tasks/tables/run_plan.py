@@ -10,7 +10,7 @@ from prompts.plan_table import TableFilter, TablePlan
 from prompts.text.amounts import amount_of
 from prompts.text.words import fold, fold_name
 from storage.tables import Aggregate, Condition, Operator, RowGroup, RowQuery, Value, select_groups
-from tasks.tables.relations import Relation
+from tasks.tables.relations import TableRelation
 
 _OPERATORS: dict[str, Operator] = {
     "equal": "=",
@@ -48,7 +48,7 @@ class PlanOutcome:
     """
 
     plan: TablePlan
-    relation: Relation
+    relation: TableRelation
     columns: tuple[int, ...]
     conditions: tuple[Condition, ...]
     by: int | None
@@ -61,7 +61,7 @@ class PlanOutcome:
         return tuple(row for group in self.groups for row in group.rows)
 
 
-def run(plan: TablePlan, relations: Sequence[Relation]) -> PlanOutcome:
+def run(plan: TablePlan, relations: Sequence[TableRelation]) -> PlanOutcome:
     """Run a plan.
 
     Raises DoesNotFit where it names a table, a column or a cell that is not there, or no row is left.
@@ -115,13 +115,13 @@ def _best(plan: TablePlan) -> int | None:
     return plan.limit or (1 if plan.operation in _EXTREMES else None)
 
 
-def _select(relation: Relation, query: RowQuery) -> list[RowGroup]:
+def _select(relation: TableRelation, query: RowQuery) -> list[RowGroup]:
     named = {query.figure, query.by, *(condition.column for condition in query.conditions)}
     columns = {place: relation.column(place) for place in named | {0} if place is not None}
     return select_groups(columns, query)
 
 
-def _side_by_side(relation: Relation, query: RowQuery) -> tuple[int | None, RowQuery]:
+def _side_by_side(relation: TableRelation, query: RowQuery) -> tuple[int | None, RowQuery]:
     """Things that are compared and have several rows each are put together by what names them."""
     named = [one.column for one in query.conditions if len(one.values) >= TWO]
     if not named or len(_select(relation, query)) <= TWO:
@@ -129,7 +129,7 @@ def _side_by_side(relation: Relation, query: RowQuery) -> tuple[int | None, RowQ
     return named[0], replace(query, by=named[0])
 
 
-def _place_in_plan(relation: Relation, group: RowGroup, conditions: Sequence[Condition]) -> int:
+def _place_in_plan(relation: TableRelation, group: RowGroup, conditions: Sequence[Condition]) -> int:
     """The place of a group among the things that a condition of the plan names."""
     for condition in conditions:
         cell = relation.rows[group.rows[0]][condition.column]
@@ -139,7 +139,7 @@ def _place_in_plan(relation: Relation, group: RowGroup, conditions: Sequence[Con
     return 0
 
 
-def _two_figures(relation: Relation, groups: Sequence[RowGroup], columns: Sequence[int]) -> list[float | None]:
+def _two_figures(relation: TableRelation, groups: Sequence[RowGroup], columns: Sequence[int]) -> list[float | None]:
     """The figures of the groups, or of two columns of the only row."""
     if len(groups) == 1 and len(columns) == TWO:
         cells = [relation.rows[groups[0].rows[0]][column] for column in columns]
@@ -159,7 +159,7 @@ def _between(operation: str, figures: Sequence[float | None]) -> float:
 # --- names -----------------------------------------------------------------------------------
 
 
-def _column_of(relation: Relation, name: str) -> int:
+def _column_of(relation: TableRelation, name: str) -> int:
     """The column that a name means: the same, else the one most alike."""
     column = _nearest(name, relation.columns)
     if column is None:
@@ -178,7 +178,7 @@ def _nearest(name: str, among: Sequence[str]) -> int | None:
     return None if best is None else best[2]
 
 
-def _conditions(filters: Sequence[TableFilter], relation: Relation) -> tuple[Condition, ...]:
+def _conditions(filters: Sequence[TableFilter], relation: TableRelation) -> tuple[Condition, ...]:
     """Filters with the cells that they mean; several with "equal" or "contains" on one column are alternatives."""
     conditions: dict[object, Condition] = {}
     for place, one in enumerate(filters):
@@ -190,7 +190,7 @@ def _conditions(filters: Sequence[TableFilter], relation: Relation) -> tuple[Con
     return tuple(conditions.values())
 
 
-def _values(one: TableFilter, column: int, relation: Relation) -> tuple[Value, ...]:
+def _values(one: TableFilter, column: int, relation: TableRelation) -> tuple[Value, ...]:
     """What a filter compares with.
 
     A figure with a scale of its own ("3 million") is told in the scale of its column. A text that
