@@ -44,7 +44,6 @@ _OURS = re.compile(
 _PACKED = re.compile(rf"{_OURS.pattern}|generations|programs|{UPLOADS}")
 # What a workspace makes anew, or makes no sense anywhere else.
 _OF_THE_PLACE = re.compile(r"LOCK|IDENTITY|staging|(?:limits|side)\.sqlite(?:-.*)?|\..*")
-_EARLIER = "evaluations.duckdb"  # finished evaluations of earlier versions
 _MOST_FILES = 5_000  # beside uploads; a generation has two
 _LONGEST_READ = 1 << 24  # bytes: files are copied in smaller pieces, and no header of ours is longer
 # How the readers of tar and of gzip say that a file is not as it should be.
@@ -297,9 +296,6 @@ def _unpack(file: Path, target: Path) -> None:
                 others += not entry.name.startswith(f"{UPLOADS}/")
                 if others > _MOST_FILES:
                     raise ArchiveError(file, f"it holds more than {_MOST_FILES:,} files")
-                if entry.name == _EARLIER:
-                    logger.warning("The evaluations in %s are of an earlier version: left out.", file)
-                    continue
                 # A sparse file of a kilobyte may be unpacked to a terabyte.
                 if not entry.isreg() or entry.issparse() or not _is_ours(entry.name, target):
                     raise ArchiveError(file, f"its entry {entry.name!r} is not of a workspace")
@@ -345,7 +341,6 @@ _MADE = """
     UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal
     UNION ALL SELECT function_name FROM duckdb_functions() WHERE NOT internal ORDER BY 1
 """
-_ADDED = "TABLE descriptions("  # which generations of earlier versions lack
 _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
 
 
@@ -386,7 +381,7 @@ def _check_generation(folder: Path, number: int) -> None:
         known = set(ours.strings(_MADE))
     with closing(Database.open(folder / DATABASE)) as database:
         statements = set(database.strings(_MADE))
-    if not {sql for sql in known if _ADDED not in sql} <= statements <= known:
+    if statements != known:
         raise ValueError(f"the database of generation {number} holds other things than ours do")
 
 

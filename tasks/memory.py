@@ -18,7 +18,7 @@ from storage.answer_records import Fallback, Passage, SubQuestion, TriggerDecisi
 from storage.memory import Memory, MemoryEntry
 from storage.records import Record, by_key
 from tasks.answer import Answered
-from tasks.question_similarity import QuestionFeatures, alike, differs, keys
+from tasks.question_similarity import QuestionFeatures, asks_the_same, keys
 from tasks.retrieve.search import SearchIndex
 from tasks.step import step
 
@@ -56,19 +56,16 @@ class QuestionMemory:
         ]
 
     def near(self, query: str, titles: Iterable[str]) -> dict[str, float]:
-        """How close (-1 to 1) a query is to each title that asks the same: by words, and where that is less than τ, by
-        cosines if the embedder reads both. The parts first: they leave few to be embedded."""
+        """How close (-1 to 1) a query is to each title that asks the same: their cosine.
+
+        1 for the same text, and where the embedder cannot read one of the two.
+        """
         asked = self.features.asked(query)
-        close = {
-            title: 1.0 if title == query else alike(asked, compared)
-            for title in titles
-            if not differs(asked, compared := self.features.asked(title))
-        }
-        unlike = [title for title in close if close[title] < self.tau and self.embedder.reads(title)]
-        if unlike and self.embedder.reads(query):
-            vectors = self.embedder.embed([query, *unlike], query=True)
-            for title, cosine in zip(unlike, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-                close[title] = max(close[title], cosine)
+        close = {title: 1.0 for title in titles if asks_the_same(asked, self.features.asked(title))}
+        others = [title for title in close if title != query and self.embedder.reads(title)]
+        if others and self.embedder.reads(query):
+            vectors = self.embedder.embed([query, *others], query=True)
+            close |= zip(others, (vectors[1:] @ vectors[0]).tolist(), strict=True)
         return close
 
 

@@ -18,8 +18,9 @@ from storage.records import Part
 from storage.uploads import remove_upload, replace_upload, upload_folder, uploaded_files
 from tasks.load.discover import SourceFile, printable
 from tasks.load.encodings import decode
-from tasks.load.rows import collect, parse_json, read_table, read_triples, triples_header
+from tasks.load.rows import collect, parse_json, read_triples, triples_header
 from tasks.load.sources import read_file
+from tasks.load.tables import read_table
 from tasks.load.text import Unreadable
 
 # Whether what a part of a file says was forgotten.

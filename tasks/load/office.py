@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompts.text.regex import regex
-from tasks.load.rows import MOST_CELLS
+from tasks.load.tables import MOST_CELLS
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     MOST_TAGS,

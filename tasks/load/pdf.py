@@ -21,7 +21,7 @@ from pypdfium2 import raw
 
 from prompts.text.regex import regex
 from tasks.load.office import is_marked, join_pages
-from tasks.load.rows import Marks, column_names, has_figure, table_lines
+from tasks.load.tables import Marks, WrittenTables, column_names, has_figure, placed, write_table
 from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
 
 _FIGURES = regex(r"\b[0-9]{1,5}\b")
@@ -120,16 +120,18 @@ def read_pdf(data: bytes) -> PageText:
         raise Unreadable(f"broken PDF ({error})") from error
     finally:
         document.close()
-    texts = _page_texts(_without_running_heads(lines))
+    written = list[WrittenTables]()
+    texts = _page_texts(_without_running_heads(lines), written)
     if not any(texts):  # pages that differ in nothing but their number: it is all they say
-        texts = _page_texts(lines)
+        texts = _page_texts(lines, written)
     filled = zip(texts, map("\n".join, fields), strict=True)
     texts = ["\n\n".join(filter(None, parts)) for parts in filled]
     if not any(texts):
         raise Unreadable("no text (a scan has to be recognised first)")
     joints = [_joint(texts, number) for number in range(len(texts))]
     text, starts = join_pages(texts, joints)
-    return PageText(text=text, title="" if _NO_TITLE.match(title) else title, pages=starts)
+    title = "" if _NO_TITLE.match(title) else title
+    return PageText(text=text, title=title, pages=starts, tables=placed(text, written))
 
 
 def _opened(data: bytes) -> pypdfium2.PdfDocument:
@@ -376,9 +378,9 @@ class _Table(NamedTuple):
     gutters: list[tuple[float, float]]
 
 
-def _page_texts(pages: Sequence[list[_Line]]) -> list[str]:
-    """The text of each page. A table that goes on at the top of a page has the column names of the
-    page before."""
+def _page_texts(pages: Sequence[list[_Line]], written: list[WrittenTables]) -> list[str]:
+    """The text of each page; what is `written` of its tables is added. A table that goes on at the
+    top of a page has the column names of the page before."""
     texts = []
     last: _Table | None = None
     names: Sequence[str] = ()
@@ -389,8 +391,8 @@ def _page_texts(pages: Sequence[list[_Line]]) -> list[str]:
             if isinstance(block, _Table):
                 goes_on = not parts and last is not None and _same_columns(last, block)
                 names = names if goes_on else ()
-                lines = "\n".join(_table_text(block, names))
-                parts.append(clean(_SOFT_BREAK.sub("", lines)))
+                written.append(_table_text(block, names))
+                parts.append("\n".join(written[-1].lines))
                 names = names or _names(block)
                 last = block
             else:
@@ -407,10 +409,11 @@ def _names(table: _Table) -> Sequence[str]:
     return names if whole and any(map(has_figure, table.rows[1:])) else ()
 
 
-def _table_text(table: _Table, names: Sequence[str]) -> list[str]:
+def _table_text(table: _Table, names: Sequence[str]) -> WrittenTables:
+    rows = [[clean(_SOFT_BREAK.sub("", cell)) for cell in row] for row in table.rows]
     if names or _names(table):
-        return table_lines(table.rows, Marks(merged=table.merged), names)
-    return [" | ".join(filter(None, row)) for row in table.rows if row]
+        return write_table(rows, Marks(merged=table.merged), names)
+    return WrittenTables([" | ".join(filter(None, row)) for row in rows if row], [])
 
 
 def _same_columns(table: _Table, other: _Table) -> bool:

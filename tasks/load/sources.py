@@ -34,12 +34,11 @@ from tasks.load.rows import (
     parse_json,
     read_graph,
     read_jsonl,
-    read_table,
     read_triples,
     readable_json,
-    table_lines,
     triples_header,
 )
+from tasks.load.tables import WrittenTables, markdown_tables, read_table, write_table
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     PageText,
@@ -243,6 +242,7 @@ def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
         text=not_empty(page.text),
         metadata={key: value for key, value in page.metadata.items() if key != "title"},
         pages=page.pages,
+        tables=page.tables or markdown_tables(page.text),
     )
     return Rows(parts=(part,), dead_letters=())
 
@@ -265,7 +265,7 @@ def _json(data: bytes, file: SourceFile) -> Rows:
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
     del value
     # Figures stay as they are written.
-    return _page(PageText(text=readable_json(parse_json(text, figures=str)), title=title), file)
+    return _written(readable_json(parse_json(text, figures=str)), title, file)
 
 
 def _jsonl(data: bytes, file: SourceFile) -> Rows:
@@ -277,8 +277,12 @@ def _table(data: bytes, file: SourceFile) -> Rows:
     names = triples_header(rows)
     if names:
         return read_triples(rows, names, file)
-    text = "\n".join(table_lines([cells for _, cells in rows]))
-    return _page(PageText(text=text, title=pretty_stem(file.id)), file)
+    return _written(write_table([cells for _, cells in rows]), pretty_stem(file.id), file)
+
+
+def _written(written: WrittenTables, title: str, file: SourceFile) -> Rows:
+    text = "\n".join(written.lines)
+    return _page(PageText(text=text, title=title, tables=tuple(written.tables)), file)
 
 
 def _graphml(data: bytes, file: SourceFile) -> Rows:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from prompts.text.regex import regex
 from prompts.text.segment import heading_words
-from storage.records import Record, Scalar
+from storage.records import Record, Scalar, Table
 from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - others import it here
 from tasks.load.encodings import decode
 
@@ -189,6 +189,7 @@ class PageText(Record):
     title: str
     metadata: Mapping[str, Scalar] = Field(default_factory=dict)
     pages: tuple[int, ...] = ()
+    tables: tuple[Table, ...] = ()
 
 
 def read_html(data: bytes) -> PageText:

@@ -6,14 +6,12 @@ shared, misspelt, stated to mean the same and told apart.
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
 
 from flows.index import IndexOptions, build_index
-from flows.indexing.source_changes import publish
 from flows.runtime import Runtime, open_runtime
 from storage.export import Export, export
 from storage.graph_records import Community, Entity, Report
@@ -147,23 +145,6 @@ async def test_small_runs_end_where_one_run_does(first: int, tmp_path: Path) -> 
         if seed % EACH == 0:
             full = await _indexed(world.file, folder / "grown", full=True)
             assert full == anew
-
-
-async def test_communities_that_an_earlier_version_wrote_at_each_level_are_found_anew(tmp_path: Path) -> None:
-    world, runtime = World(tmp_path, 3), _runtime(tmp_path / "ws")
-    first = await _indexed(world.file, tmp_path / "ws")
-    with runtime.workspace.write() as staging:
-        known = staging.communities.communities()
-        split = {community.parent for community in known}
-        whole = [community for community in known if community.id not in split]
-        again = [replace(own, id=f"{own.id}_again", level=own.level + 1, parent=own.id) for own in whole]
-        staging.communities.replace_communities(again, [], [])
-        await publish(staging, runtime)
-    assert again
-    world.change()
-    grown = await _indexed(world.file, tmp_path / "ws")
-    _hierarchy(grown)
-    assert len(grown["communities"]) < len(first["communities"]) + len(again)
 
 
 @pytest.mark.slow
