@@ -32,11 +32,11 @@ _KNOWN = (
 _OF_TWO_BYTES = frozenset({"gb18030", "big5hkscs", "cp932", "euc_jis_2004", "cp949"})
 _NONE_FITS = "ascii"  # it fits none of what chardet is asked about
 _WIDE = "utf-16-le utf-16-be".split()
-_SAMPLE = 200_000  # bytes
+_SHORT, _SAMPLE = 4_000, 200_000  # bytes
 # A guess is taken where no other one reads other letters and is as likely, but for this share of
 # its confidence. Fitted on tables of names in 34 languages, 1 to 50 lines each.
 _AHEAD, _AHEAD_OF_TWO_BYTES = 0.005, 0.4
-_LEAST = 0.05  # of confidence: below it a text has a few accents among names and figures
+_LEAST, _NEARLY = 0.05, 0.1  # below so much it has a few accents, and the commonest is nearly as likely
 _COMMONEST = "cp1252"
 _CONTROL = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]")
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: some programs write them into UTF-8
@@ -131,7 +131,8 @@ def _as_guessed(data: bytes) -> str:
     less = _AHEAD_OF_TWO_BYTES if codec in _OF_TWO_BYTES else _AHEAD
     rivals = [other for sure, other in readings.values() if sure >= confidence * (1 - less)]
     if confidence < _LEAST:
-        codec = _COMMONEST if _COMMONEST in readings else ""
+        common, same = readings.get(_COMMONEST, (0.0, ""))
+        codec = _COMMONEST if common >= confidence * (1 - _NEARLY) or same == text else ""
     elif any(not _much_alike(text, other) for other in rivals):
         codec = ""
     read = data.decode(codec, "replace") if codec else ""
@@ -149,7 +150,9 @@ def _much_alike(text: str, other: str) -> bool:
 
 
 def _lines_beyond_ascii(data: bytes) -> bytes:
-    """The lines that tell something of the encoding, up to the size of a sample."""
+    """The lines that tell something of the encoding, up to the size of a sample; a short text whole."""
+    if len(data) <= _SHORT:
+        return data
     lines = (line for line in data.split(b"\n") if not line.isascii() or _ESCAPE in line)
     return b"\n".join(lines)[:_SAMPLE]
 

@@ -134,7 +134,7 @@ def _with_all_text(part: bytes) -> bytes:
     for run in list(tree.iterfind(".//{*}r/{*}rPr/{*}vanish/../..")):
         for words in run.iterchildren("{*}t"):
             words.text = ""
-    return etree.tostring(tree, encoding="UTF-8", standalone=True)
+    return bytes(etree.tostring(tree, encoding="UTF-8", standalone=True))
 
 
 def _tree_of(part: bytes) -> "etree._Element":
@@ -149,7 +149,7 @@ def _with_raised_signs(part: bytes) -> bytes:
         baseline = "" if look is None else look.get("baseline", "")
         if words is not None and baseline.isdecimal() and int(baseline):
             words.text = raised(words.text or "")
-    return etree.tostring(tree, encoding="UTF-8", standalone=True)
+    return bytes(etree.tostring(tree, encoding="UTF-8", standalone=True))
 
 
 def _property_title(archive: zipfile.ZipFile) -> str:

@@ -267,6 +267,12 @@ class _Converter(MarkdownConverter):
         escape_misc = False
         newline_style = "backslash"
 
+    def convert_td(self, el: Tag, text: str, parent_tags: object) -> str:
+        """What a cell says; its table reads its place."""
+        return text
+
+    convert_th = convert_tr = convert_td
+
     def convert_table(self, el: Tag, text: str, parent_tags: object) -> str:
         """A table in Markdown, its caption before it."""
         rows = list(el("tr"))

@@ -183,7 +183,8 @@ class Letters(Embedder):
             letters = [ord(sign) - 97 for sign in text.lower() if "a" <= sign <= "z"]
             for one, other in pairwise(letters):
                 vectors[row, 26 * one + other] = 1.0
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        lengths: Floats = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return np.asarray(vectors / lengths, np.float32)
 
 
 BESIDE = "Coast Survey of Hask"
