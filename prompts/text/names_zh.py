@@ -20,6 +20,8 @@ from prompts.text.words import CJK, LEADING, groups_in, words_in
 
 _WORK = re.compile(r"《([^《》\n]{2,30})》")
 _QUOTED = re.compile(rf"[“「『\"](?![^”」』\"]{{0,12}}[的了吗呢是谁])([{CJK}A-Za-z0-9·\- ]{{2,12}})[”」』\"]")
+# A name with a foreign one behind it in brackets: "红隼号(MV Kestrel)".
+_GLOSSED = re.compile(rf"(?<![{CJK}·])([{CJK}]{{2,16}})(?=[(（][A-Za-z][^()（）\n]{{1,60}}[)）])")
 _LATIN = re.compile(
     rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}"
     r"(?:\+|#)?(?![A-Za-z0-9_(])"
@@ -38,13 +40,15 @@ _KIND_SUFFIXES = tuple(groups_in("chinese", "kinds").items())
 _KIND_WORDS = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes)
 _NAMES = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})  # jieba's tags of names
 _NOUNS = ("n", "s", "vn", "j", "l", "i")  # and of nouns, places, abbreviations and set phrases
+_NO_PART_OF_A_NAME = ("p", "c", "u", "r", "d", "f", "y", "v")  # jieba's tags of function words and verbs
+_SUFFIXES = frozenset("号器度率值法性论")  # cut off words that the dictionary lacks
 _COMMON = 3000  # a word that jieba's dictionary counts so often names nothing by itself
 _RARE = 300  # and one that it counts less often names something alone
 _LONGEST = 14
 _LONGEST_PERSON = 3
 
 
-class _Word(NamedTuple):
+class _HanWord(NamedTuple):
     text: str
     tag: str
     start: int
@@ -100,6 +104,7 @@ def name_spans_zh(text: str) -> list[NameSpan]:
         for match in _LATIN.finditer(text)
         if len(match[0]) > 1 and match[0] != match[0].lower() and not _NO_NAME.search(match[0])
     ]
+    found += [span for match in _GLOSSED.finditer(text) if (span := _glossed(match[1], match.start(1)))]
     found += [_span_of(run) for run in _noun_runs(text) if _is_name(run)]
     names: list[NameSpan] = []
     for span in found:  # the earlier sort decides where two overlap
@@ -108,11 +113,21 @@ def name_spans_zh(text: str) -> list[NameSpan]:
     return sorted(names, key=lambda span: span.start)
 
 
-def _noun_runs(text: str) -> Iterator[list[_Word]]:
+def _glossed(text: str, start: int) -> NameSpan | None:
+    """The name that ends a text: what stands behind its last verb or function word."""
+    words = [_HanWord(*word) for word in tagged(text)]
+    cuts = [word.end for word in words if word.text in _PROSE or word.tag.startswith(_NO_PART_OF_A_NAME)]
+    name = text[max(cuts, default=0) :]
+    if len(name) < 2 or name in _GENERIC:
+        return None
+    return NameSpan(name, start + len(text) - len(name), start + len(text), kind_of(name))
+
+
+def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
     """Adjacent nouns; "·" joins the parts of a foreign name and the word before it."""
-    run: list[_Word] = []
+    run: list[_HanWord] = []
     dotted = False
-    for word in (_Word(*word) for word in tagged(text)):
+    for word in (_HanWord(*word) for word in tagged(text)):
         if word.text == "·" and run:
             run = run if dotted else run[-1:]
             dotted = True
@@ -131,13 +146,15 @@ def _noun_runs(text: str) -> Iterator[list[_Word]]:
         yield run
 
 
-def _is_noun(word: _Word, goes_on: bool) -> bool:
+def _is_noun(word: _HanWord, goes_on: bool) -> bool:
     if word.text in _PROSE or not word.text.strip() or not "\u3400" <= word.text[0] <= "\u9fff":
         return False
+    if goes_on and word.text in _SUFFIXES:
+        return True
     return word.tag.startswith(_NOUNS) and (goes_on or len(word.text) > 1 or word.text in _SURNAMES)
 
 
-def _is_name(run: list[_Word]) -> bool:
+def _is_name(run: list[_HanWord]) -> bool:
     """Whether a run of nouns names something."""
     name = "".join(word.text for word in run)
     if not 2 <= len(name) <= _LONGEST or run[-1].text == "·" or is_generic(name) or run[-1].text in _WEAK_HEADS:
@@ -150,12 +167,12 @@ def _is_name(run: list[_Word]) -> bool:
     return any(_frequency(word.text) < _COMMON and word.text not in _GENERIC for word in run)
 
 
-def _is_person_word(word: _Word) -> bool:
+def _is_person_word(word: _HanWord) -> bool:
     surname = word.text[0] in _SURNAMES and 1 < len(word.text) <= _LONGEST_PERSON
     return surname and word.tag.startswith("nr")
 
 
-def _span_of(run: list[_Word]) -> NameSpan:
+def _span_of(run: list[_HanWord]) -> NameSpan:
     name = "".join(word.text for word in run)
     person = "·" in name or _is_person_word(run[-1])
     kind = kind_of(name)

@@ -11,9 +11,6 @@ from collections.abc import Callable
 import mammoth
 from bs4 import BeautifulSoup
 from lxml import etree
-from markitdown import StreamInfo
-from markitdown.converter_utils.docx.pre_process import pre_process_docx
-from markitdown.converters import PptxConverter
 
 from tasks.load.rows import MOST_CELLS
 from tasks.load.text import (
@@ -96,6 +93,8 @@ def _check(markup: bytes, ending: str) -> None:
 
 def read_docx(data: bytes, title: str) -> PageText:
     """Headings, lists and tables as Markdown, formulas as LaTeX, all changes taken as accepted."""
+    from markitdown.converter_utils.docx.pre_process import pre_process_docx  # takes seconds to import
+
     result = mammoth.convert_to_html(
         pre_process_docx(io.BytesIO(_changed(data, "word/", _with_all_text))),
         style_map="p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh",
@@ -106,6 +105,9 @@ def read_docx(data: bytes, title: str) -> PageText:
 
 def read_pptx(data: bytes, title: str) -> PageText:
     """Slide after slide: title as a heading, texts, tables and notes."""
+    from markitdown import StreamInfo  # takes seconds to import
+    from markitdown.converters import PptxConverter
+
     plain = io.BytesIO(_changed(data, "ppt/slides/", _with_raised_signs))
     converter = PptxConverter()  # type: ignore[no-untyped-call]
     converted = converter.convert(plain, StreamInfo(extension=".pptx")).text_content

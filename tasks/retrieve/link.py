@@ -66,7 +66,7 @@ class Link(Record):
     end: int = 0
 
 
-class _Word(NamedTuple):
+class QuestionWord(NamedTuple):
     """A word or sign of a question; `tells` where it is no function word."""
 
     folded: str
@@ -77,13 +77,13 @@ class _Word(NamedTuple):
     tells: bool
 
 
-def _words_of(question: str) -> list[_Word]:
+def _words_of(question: str) -> list[QuestionWord]:
     """The words in order as `fold_name` has them for a whole name, without possessive endings."""
     words = []
     for word in name_words(question):
         text, folded = question[word.start : word.end], _POSSESSIVE.sub("", word.folded)
         tells = folded not in STOPWORDS and (len(folded) > 1 or folded.isalnum())
-        words.append(_Word(folded, *word[1:], text != text.lower(), tells))
+        words.append(QuestionWord(folded, *word[1:], text != text.lower(), tells))
     return words
 
 
@@ -100,11 +100,11 @@ def longest_stretches(words: Sequence[Item], admits: Callable[[int, int], bool])
         at += max(size, 1)
 
 
-def _key_of(words: Sequence[_Word]) -> str:
+def _key_of(words: Sequence[QuestionWord]) -> str:
     return " ".join(word.folded for word in without_article(words))
 
 
-def _is_cased(words: Sequence[_Word]) -> bool:
+def _is_cased(words: Sequence[QuestionWord]) -> bool:
     """Whether capitals tell names: some word but the first has one, and not every word has."""
     rest = words[1:]
     return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
@@ -241,7 +241,7 @@ class Names:
 
     # --- equal -----------------------------------------------------------------------------------
 
-    def _exact(self, question: str, words: Sequence[_Word], cased: bool) -> list[Link]:
+    def _exact(self, question: str, words: Sequence[QuestionWord], cased: bool) -> list[Link]:
         def admits(at: int, size: int) -> bool:
             introduced = at > 0 and words[at - 1].folded in _INTRODUCING
             return self._admits(question, words[at : at + size], cased, introduced)
@@ -249,13 +249,13 @@ class Names:
         stretches = longest_stretches(words, admits)
         return [link for one in stretches for link in self._linked(question, one, self._known(one), 1.0)]
 
-    def _known(self, stretch: Sequence[_Word]) -> str:
+    def _known(self, stretch: Sequence[QuestionWord]) -> str:
         """The key of a stretch, without an ending behind an apostrophe ("Kestel'de")."""
         key = _key_of(stretch)
         bare, _, ending = key.rpartition("'")
         return bare if key not in self.by_key and bare in self.by_key and " " not in ending else key
 
-    def _admits(self, question: str, stretch: Sequence[_Word], cased: bool, introduced: bool) -> bool:
+    def _admits(self, question: str, stretch: Sequence[QuestionWord], cased: bool, introduced: bool) -> bool:
         """Whether a stretch is a known name, used as one; `introduced`: after "film" or the like."""
         first, key = stretch[0], self._known(stretch)
         if key not in self.by_key or (len(key) < 2 and (not first.capital or key in {"a", "i"})):
@@ -277,7 +277,7 @@ class Names:
         is_name = not lone and (telling > 1 or (capitals and not usually_lower(key)))
         return is_name or (introduced and not cased and capitals)
 
-    def _linked(self, question: str, stretch: Sequence[_Word], key: str, score: float) -> list[Link]:
+    def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
         """The entities that a stretch means by a key; a qualifier in brackets after it decides."""
         start, end = stretch[0].start, stretch[-1].end
         entities = self.by_key[key]
@@ -299,7 +299,7 @@ class Names:
 
     # --- almost equal ----------------------------------------------------------------------------
 
-    def _misspelt(self, question: str, words: Sequence[_Word], links: list[Link]) -> list[Link]:
+    def _misspelt(self, question: str, words: Sequence[QuestionWord], links: list[Link]) -> list[Link]:
         """The links with those that one slip hid; a longer one replaces links inside it."""
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
             for at in range(len(words) - size + 1):
@@ -313,7 +313,7 @@ class Names:
                     links = [link for link in links if not found or link not in touching] + found
         return links
 
-    def _may_be_misspelt(self, stretch: Sequence[_Word]) -> bool:
+    def _may_be_misspelt(self, stretch: Sequence[QuestionWord]) -> bool:
         """Whether a stretch is no known name, and says more than one ordinary word."""
         telling = [word.folded for word in stretch if word.tells]
         if _key_of(stretch) in self.by_key or not telling:
