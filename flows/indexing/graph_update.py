@@ -55,7 +55,7 @@ async def dedupe_mentions(
 ) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     edits = staging.edits.edits()
-    graph = await dedupe(staging.extractions, chunks, Resolve(runtime.models), edits, before)
+    graph = await dedupe(staging.extractions, chunks, Resolve(runtime.models), edits, before, runtime.embedder)
     replace_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
     return graph
 

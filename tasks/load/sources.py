@@ -9,6 +9,7 @@ import gzip
 import io
 import logging
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from prompts.text.languages import language_of
-from prompts.text.regex import regex
 from storage.errors import DuplicateDocument, TooLittle, UsageError
 from storage.faults import fault_of
 from storage.files import open_file
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 
 PathOrGraph: TypeAlias = "str | Path | nx.Graph"
 JOINT = "\n\n"
-_LINE_NUMBER = regex(r"^.*:\d+$")
+_LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
-_IN_GRAPH = regex(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
+_IN_GRAPH = re.compile(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
 _MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
 _READINGS = 3
