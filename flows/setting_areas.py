@@ -236,9 +236,6 @@ class CallLimits(Area):
     each 40 tokens of the prompt ([models](models.md#slow-machines))."""
     max_tokens: int = Field(default=4096, ge=16)
     """The most tokens that a model writes in one call; what is cut gets twice as many, once."""
-    batches: bool = False
-    """Whether the calls of an index run go in batches (OpenAI, Anthropic, Gemini, xAI), at half the
-    price: an answer may take a day ([models](models.md#batches))."""
     answer_cache: bool = True
     """Whether a question's steps may get an answer that a model has given to the same prompt
     before."""

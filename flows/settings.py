@@ -226,7 +226,6 @@ class Settings(
             max_attempts=self.max_attempts,
             timeout=self.timeout,
             max_tokens=self.max_tokens,
-            batches=self.batches,
             gguf=GgufSettings(self.gguf_context, self.gguf_slots, self.gguf_threads),
             sampling={role: self._sampling(role) for role in ROLES},
             retry_temperature=self.retry_temperature,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from prompts.answer import AnswerStep, NumberedText, evidence_text
 from prompts.engine.errors import EngineError
-from prompts.engine.lm import LmTransport
 from prompts.engine.models import OFFLINE, ROLES, Models, Role
 from prompts.engine.spending import Meter, Spent
 from prompts.extract import extractor
@@ -52,9 +51,8 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
     step.__dict__["role"] = role  # this one instance stands for the role
     problem, address, structured, advice = "", "", "", list[str]()
     try:
-        client = models.client(role)
-        assert client is not None  # noqa: S101 - only roles with a model are examined
-        address = client.transport.address
+        lm = models.lm(role)
+        address = lm.address
         if role == "extract":
             extracted = (await step.acall(title="", passage=TEXT)).found
             names = [entity.name for entity in extracted.entities]
@@ -63,9 +61,7 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
             evidence = evidence_text([NumberedText(1, "Velin", TEXT)])
             asked = await step.acall(question=QUESTION, response="", notes="", evidence=evidence)
             answer_text, right = asked.written.answer, "1912" in asked.written.answer
-        structured = client.transport.structured
-        if isinstance(client.transport, LmTransport):
-            address = client.transport.place
+        structured = lm.structured
         if not right:
             problem = f"asked what {TEXT!r} says, it answered {answer_text!r}"
             advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")

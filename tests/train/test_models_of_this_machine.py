@@ -42,10 +42,9 @@ def test_a_prompt_longer_than_the_model_reads_is_refused(tmp_path: Path) -> None
 
 
 def test_one_call_at_a_time(tmp_path: Path) -> None:
-    client = router_on(tiny_language_model(tmp_path / "tiny", ["Who?"])).models.client("route")
-    assert client is not None
-    assert client.limits.concurrency == 1
-    assert client.price is None
+    terms = router_on(tiny_language_model(tmp_path / "tiny", ["Who?"])).models.lm("route").terms
+    assert terms.limits.concurrency == 1
+    assert terms.price is None
 
 
 def test_only_the_filter_may_be_a_cross_encoder() -> None:
