@@ -362,6 +362,7 @@ class ServedLM(dspy.LM):
         )
         trying = Try(call, streamed, ShownText(show if streamed else None))
         request, first = self._request(call), self._patience.first(call, streamed)
+        known = frozenset(self.habits.left_out)  # other calls may learn more meanwhile
         variant = {"rollout_id": call.variant} if self.given and call.variant is not None else {}
         token = TRY.set(trying)
         try:
@@ -377,7 +378,7 @@ class ServedLM(dspy.LM):
             if isinstance(cause, EngineError):  # of a model of this machine
                 raise cause from None
             failure = cause if isinstance(cause, Failure) else self._failure(error)
-            failure.adapted = self._learn(failure, error, call, request, streamed)
+            failure.adapted = self._learn(failure, error, trying, request, known)
             raise failure from mask_error(error)
         finally:
             TRY.reset(token)
@@ -413,19 +414,25 @@ class ServedLM(dspy.LM):
         return lm15.Request(model=model, messages=said, system=system or None, config=config)
 
     def _learn(
-        self, failure: Failure, error: LMError, call: Call, request: lm15.Request, streamed: bool
+        self,
+        failure: Failure,
+        error: LMError,
+        trying: Try,
+        request: lm15.Request,
+        known: frozenset[str],
     ) -> bool:
         """Whether the server refused something that can be left out; it is from now on."""
         config = request.config
         parts = {
             "temperature": config.temperature is not None,
-            "max_tokens": self.server is not None and "max_tokens" not in self.habits.left_out,
-            "stream": streamed,
+            "max_tokens": self.server is not None and "max_tokens" not in known,
+            "stream": trying.streamed,
             "system": bool(request.system),
         }
         has = frozenset(name for name, is_sent in parts.items() if is_sent)
         form = str(config.response_format["type"]) if config.response_format else None
-        sent = Sent(call, form, config.max_tokens or 0, has, self.server is not None)
+        limit, may_stream = config.max_tokens or 0, self.server is not None
+        sent = Sent(trying.call, form, limit, has, may_stream)
         if NO_STREAM in failure.words:  # it answers in one piece, or not at all
             return self.habits.other_way(sent)
         if isinstance(error, LMUnsupportedFeatureError) and form:
