@@ -25,8 +25,8 @@ from pydantic import (
 
 from flows.own_prompts import check_instructions, read_instructions
 from prompts.engine.effort import Effort, Profile
-from prompts.engine.models import OFFLINE, GgufSettings, Role
-from prompts.engine.providers import Backend
+from prompts.engine.providers import OFFLINE, Backend, GgufSettings
+from prompts.engine.roles import Role
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
 
 # In the place of a key: the name of a secret block of Prefect's follows.

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+import httpx
 import openai
 from dspy import lm15
 from openai.types.chat import ChatCompletion
@@ -184,7 +185,7 @@ class ChatServer:
             after = error.response.headers.get("retry-after")
             words = (await error.response.aread()).decode("utf-8", "replace")
             raise refused(self._where, error.status_code, words, after) from error
-        except openai.APIConnectionError as error:
+        except (openai.APIConnectionError, httpx.HTTPError) as error:  # the latter in a stream
             raise unreachable(*self._where, str(error.__cause__ or error)) from error
         except openai.APIError as error:  # a stream told of an error
             raise refused(self._where, 500, str(error.body or error.message)) from error

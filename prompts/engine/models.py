@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import dspy
 from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
@@ -38,62 +38,27 @@ from prompts.engine.providers import (
     without_user,
 )
 from prompts.engine.refusals import HABITS, Habits
+from prompts.engine.roles import ROLES, CallSettings, Role, priority
 from prompts.engine.spending import Meter, SpendBudget, price_of
 from prompts.engine.transformers_lm import TransformersEngine
 
-__all__ = ["OFFLINE", "CallSettings", "GgufSettings", "ModelChoice", "Models"]
-
-Role = Literal[
-    "extract",
-    "resolve",
-    "summarize",
-    "report",
-    "rewrite",
-    "classify",
-    "filter",
-    "route",
-    "structurize",
-    "decompose",
-    "answer",
-    "judge",
-    "tune",
-    "synthesize",
+__all__ = [
+    "OFFLINE",
+    "ROLES",
+    "CallSettings",
+    "GgufSettings",
+    "ModelChoice",
+    "Models",
+    "Role",
+    "priority",
 ]
-ROLES: tuple[Role, ...] = get_args(Role)
-# Nobody waits for these with a question on the screen.
-BACKGROUND: frozenset[Role] = frozenset(
-    {"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"}
-)
+
 # Models of OpenAI's that take no temperature and call max_tokens max_completion_tokens.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
 _LOADING = 600.0  # seconds that a model of this machine may take to be read
 
 # The saved state of a compiled step.
 Program = Mapping[str, object]
-
-
-def priority(role: Role) -> int:
-    """0 for a question's own calls, 1 for work in the background; the lower goes first."""
-    return int(role in BACKGROUND)
-
-
-@dataclass(frozen=True, slots=True)
-class CallSettings:
-    """How calls are made.
-
-    Limits hold for each server, `timeout` (seconds; None: the usual ones) for each try,
-    `max_tokens` for each answer. `sampling` holds what the user has set for each role: a
-    temperature, and other parameters under the server's names. Without a temperature it is 0, and
-    `retry_temperature` at a second try.
-    """
-
-    concurrency: int = 16
-    max_attempts: int = 6
-    timeout: float | None = None
-    max_tokens: int = 4096
-    gguf: GgufSettings = field(default_factory=GgufSettings)
-    sampling: Mapping[Role, Mapping[str, object]] = field(default_factory=dict)
-    retry_temperature: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
@@ -40,8 +41,10 @@ class Price:
 @cache
 def _rows() -> Mapping[str, Mapping[str, Any]]:
     """LiteLLM's list; its file is read, because importing LiteLLM takes two seconds."""
-    file = resources.files("litellm") / "model_prices_and_context_window_backup.json"
-    rows: Mapping[str, Mapping[str, Any]] = json.loads(file.read_bytes())
+    spec = find_spec("litellm")
+    folder = next(iter((spec and spec.submodule_search_locations) or ("",)))
+    file = Path(folder, "model_prices_and_context_window_backup.json")
+    rows: Mapping[str, Mapping[str, Any]] = json.loads(file.read_bytes()) if file.is_file() else {}
     return rows
 
 

@@ -160,6 +160,10 @@ class StepModule(dspy.Predict):
             if program.get("step") == self.step and program.get("shape") == self.shape:
                 self.load_state(dict(program))
 
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """This predictor alone: its step is no part of it."""
+        return [("self", self)]
+
     def __deepcopy__(self, memo: dict[int, object]) -> "StepModule":
         copied = copy.copy(self)
         copied.__dict__.pop("forward", None)  # an optimiser may have bound one to this step
