@@ -6,6 +6,7 @@ machine, and asks for a key that no other user knows.
 
 import asyncio
 import secrets
+import threading
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from prompts.engine.providers import GGUF, Endpoint, GgufSettings
 from prompts.engine.refusals import Habits
 
 _KEPT_PROMPTS = 1024  # MiB; llama.cpp would keep read prompts in up to 8 GiB of memory
+_TURN = threading.Lock()  # one call loads a model, the others wait for it
 _ERRORS = 1  # llama.cpp's verbosity: errors alone
 
 
@@ -58,8 +60,12 @@ class FileServer(ChatServer):
 
     async def located(self) -> Endpoint:
         """Where llama.cpp serves it. Raises ModelMisconfigured where it cannot be loaded."""
-        url, key, _ = await asyncio.to_thread(served, *self._file)
+        url, key = await asyncio.to_thread(self._load)
         return replace(self.endpoint, url=url, key=key)
+
+    def _load(self) -> tuple[str, str]:
+        with _TURN:
+            return served(*self._file)[:2]
 
 
 @cache
