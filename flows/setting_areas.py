@@ -25,8 +25,8 @@ from pydantic import (
 
 from flows.own_prompts import check_instructions, read_instructions
 from prompts.engine.effort import Effort, HelperStep, Profile
-from prompts.engine.models import OFFLINE, GgufSettings, Role
-from prompts.engine.providers import Backend
+from prompts.engine.providers import OFFLINE, Backend, GgufSettings
+from prompts.engine.roles import Role
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
 
 # In the place of a key: the name of a secret block of Prefect's follows.
@@ -247,9 +247,6 @@ class CallLimits(Area):
     each 40 tokens of the prompt ([models](models.md#slow-machines))."""
     max_tokens: int = Field(default=4096, ge=16)
     """The most tokens that a model writes in one call; what is cut gets twice as many, once."""
-    batches: bool = False
-    """Whether the calls of an index run go in batches (OpenAI, Anthropic, Gemini, xAI), at half the
-    price: an answer may take a day ([models](models.md#batches))."""
     answer_cache: bool = True
     """Whether a question's steps may get an answer that a model has given to the same prompt
     before."""

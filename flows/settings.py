@@ -44,15 +44,8 @@ from prompts.engine.effort import (
     guessed_profile,
 )
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
-from prompts.engine.models import (
-    BACKGROUND,
-    OFFLINE,
-    ROLES,
-    CallSettings,
-    GgufSettings,
-    ModelChoice,
-    Role,
-)
+from prompts.engine.providers import OFFLINE, GgufSettings, ModelChoice
+from prompts.engine.roles import BACKGROUND, ROLES, CallSettings, Role
 from prompts.engine.spending import window_of
 from prompts.tailoring import (
     EntityType,
@@ -226,7 +219,6 @@ class Settings(
             max_attempts=self.max_attempts,
             timeout=self.timeout,
             max_tokens=self.max_tokens,
-            batches=self.batches,
             gguf=GgufSettings(self.gguf_context, self.gguf_slots, self.gguf_threads),
             sampling={role: self._sampling(role) for role in ROLES},
             retry_temperature=self.retry_temperature,

@@ -12,7 +12,6 @@ import dspy
 from prompts.answer import AnswerStep, NumberedText, evidence_text
 from prompts.decompose import Decompose
 from prompts.engine.errors import EngineError
-from prompts.engine.lm import LmTransport
 from prompts.engine.models import OFFLINE, ROLES, Models, Role
 from prompts.engine.spending import Meter, Spent
 from prompts.engine.step import Step
@@ -161,13 +160,10 @@ async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
     step.__dict__["role"] = role  # this one instance stands for the role
     problem, address, structured, advice = "", "", "", list[str]()
     try:
-        client = models.client(role)
-        assert client is not None  # noqa: S101 - only roles with a model are examined
-        address = client.transport.address
+        lm = models.lm(role)
+        address = lm.address
         found = await step.acall(**probe.inputs)
-        structured = client.transport.structured
-        if isinstance(client.transport, LmTransport):
-            address = client.transport.place
+        structured = lm.structured
         if not probe.right(found):
             problem = f"asked {probe.asked}, it answered {probe.shown(found)!r}"
             advice.append(

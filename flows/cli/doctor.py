@@ -9,8 +9,8 @@ from flows.cli.screen import COMMON, Common, Screen
 from flows.operations.doctor import PREFECT_URL, Examination, examination
 from flows.runtime import Runtime
 from prompts.doctor import ExaminedModel
+from prompts.engine.adapter import unwrapped
 from prompts.engine.models import OFFLINE
-from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
 from prompts.registry import forms, instruction_names, steps
 from storage.errors import UsageError, did_you_mean

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from flows.runtime import Runtime, unheard
-from prompts.engine.client import Client
 from prompts.engine.errors import EngineError, ModelMisconfigured
+from prompts.engine.lm import ServedLM
 from storage.records import Chunk
 
 # Passages of 370 tokens, with the default embedding and no other model: measured on two busy cores.
@@ -84,8 +84,8 @@ class Pace:
 def at_once(runtime: Runtime, step: str) -> int:
     """How many calls of a step count as answered at once: those of a provider. A server of one's
     own may answer one after the other."""
-    client = runtime.models.client(runtime.makers[step].role)
-    return 1 if client is None or client.own_server else client.limits.concurrency
+    lm = runtime.models.lm_or_none(runtime.makers[step].role)
+    return 1 if lm is None or lm.terms.own_server else lm.terms.limits.concurrency
 
 
 def pace_of(runtime: Runtime) -> Pace:
@@ -160,12 +160,12 @@ async def tell_expected_time(todo: Sequence[Chunk], runtime: Runtime) -> None:
 
     Where the speed is not known, the first passage is extracted alone.
     """
-    client = runtime.models.client("extract")
+    lm = runtime.models.lm_or_none("extract")
     passages = [chunk for chunk in todo if chunk.kind != "triples"]
-    if client is None or not passages or runtime.models.calls.batches or runtime.tell is unheard:
+    if lm is None or not passages or runtime.tell is unheard:
         return
     model, pace = runtime.models.name("extract"), pace_of(runtime)
-    timed = model not in pace.tokens and await _timed_alone(passages, client, runtime)
+    timed = model not in pace.tokens and await _timed_alone(passages, lm, runtime)
     pace = pace_of(runtime) if timed else pace
     if model not in pace.tokens:
         return
@@ -178,18 +178,20 @@ async def tell_expected_time(todo: Sequence[Chunk], runtime: Runtime) -> None:
     more = ""
     if timed:  # by one call alone
         seconds /= at_once(runtime, "extract")
-        more = " of a call; less where the server answers several at once" if client.own_server else " of a call"
+        more = " of a call; less where the server answers several at once" if lm.terms.own_server else " of a call"
     speed = f"{pace.tokens[model]:.0f} tokens a second{more}"
     runtime.tell(f"{len(passages)} passages: {time_in_words(seconds)} at {speed}")
 
 
-async def _timed_alone(passages: Sequence[Chunk], client: Client, runtime: Runtime) -> bool:
+async def _timed_alone(passages: Sequence[Chunk], lm: ServedLM, runtime: Runtime) -> bool:
     """Extract the first passage before the others; whether there is a time now.
 
     Not where that would hold up the others for nothing: where all go out at once, or its answer is
     not kept.
     """
-    if client.cache is None or len(passages) <= (1 if client.own_server else client.limits.concurrency):
+    terms = lm.terms
+    at_once = 1 if terms.own_server else terms.limits.concurrency
+    if terms.cache is None or len(passages) <= at_once:
         return False
     runtime.tell(f"Timing the first call to {runtime.models.name('extract')} …")
     try:

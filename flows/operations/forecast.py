@@ -107,8 +107,8 @@ def _step(step: str, plan: _Plan, rate: StepRate, runtime: Runtime) -> StepForec
         of_all = sum(many * read[text] for text, many in zip(read, count_tokens(list(read)), strict=True))
         tokens_in = of_all * (1 + runtime.extract.gleanings)
     tokens = round(tokens_in), round(calls * rate.output_tokens)
-    client = runtime.models.client(maker.role)
-    cost = client.price.cost(*tokens) if client and client.price else None
+    lm = runtime.models.lm_or_none(maker.role)
+    cost = lm.terms.price.cost(*tokens) if lm and lm.terms.price else None
     return StepForecast(
         step=step, model=runtime.models.name(maker.role), calls=calls, cached_calls=0, input_tokens=tokens[0],
         output_tokens=tokens[1], cost_usd=cost, basis="history" if rate.known else "rule",

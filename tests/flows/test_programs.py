@@ -12,8 +12,8 @@ from dspy.utils import DummyLM
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from prompts.engine.module import StepModule
-from prompts.engine.output_formats import unwrapped
+from prompts.engine.adapter import unwrapped
+from prompts.engine.step import StepModule
 from prompts.extract import Extract
 from prompts.route import Route, Routed
 from prompts.tailoring import Example, ExampleEntity, Tailoring
