@@ -396,8 +396,8 @@ class AnswerSettings(Area):
     judges support; without it words and figures do."""
     memory: Literal["on", "off"] = "on"
     """Whether answers are remembered."""
-    tau: Share = 0.8
-    """How like a remembered question must be, by words or by cosine ([memory](memory.md))."""
+    tau: Share = 0.9
+    """How like a remembered question must be: the cosine of both ([memory](memory.md))."""
     theta: PositiveInt = 1
     """How many documents memory must know of it."""
     pages: FolderPath | None = None

@@ -72,9 +72,7 @@ PROBES: Mapping[Role, Probe] = {
         Filter,
         f"which passage tells {QUESTION!r}",
         {
-            "passages": evidence_text(
-                [NumberedText(1, "Orla", BESIDE), NumberedText(2, "Velin", TEXT)]
-            ),
+            "passages": evidence_text([NumberedText(1, "Orla", BESIDE), NumberedText(2, "Velin", TEXT)]),
             "hypothesis": HYPOTHESES["either"],
             "question": QUESTION,
         },
@@ -135,22 +133,14 @@ async def examine(models: Models) -> list[ExaminedModel]:
     """
     fresh = models.examined()
     asked: dict[object, asyncio.Task[ExaminedModel]] = {}
-    probes = {
-        role: _ANSWER if models.policy.spared(role) else PROBES.get(role, _ANSWER) for role in ROLES
-    }
+    probes = {role: _ANSWER if models.policy.spared(role) else PROBES.get(role, _ANSWER) for role in ROLES}
     async with asyncio.TaskGroup() as group:
         for role, choice in models.chosen.items():
             key = (choice, id(probes[role]))
             if key not in asked:
-                asked[key] = group.create_task(
-                    _examined(fresh.metered(Meter()), role, probes[role])
-                )
-    rows = {
-        role: asked[choice, id(probes[role])].result() for role, choice in models.chosen.items()
-    }
-    return [
-        replace(rows[role], role=role) if role in rows else ExaminedModel(role) for role in ROLES
-    ]
+                asked[key] = group.create_task(_examined(fresh.metered(Meter()), role, probes[role]))
+    rows = {role: asked[choice, id(probes[role])].result() for role, choice in models.chosen.items()}
+    return [replace(rows[role], role=role) if role in rows else ExaminedModel(role) for role in ROLES]
 
 
 async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
@@ -166,9 +156,7 @@ async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
         structured = lm.structured
         if not probe.right(found):
             problem = f"asked {probe.asked}, it answered {probe.shown(found)!r}"
-            advice.append(
-                f"It is too weak for the step {step.step!r}: use a stronger model for this role."
-            )
+            advice.append(f"It is too weak for the step {step.step!r}: use a stronger model for this role.")
     except EngineError as error:
         problem, advice = error.message, [error.remedy]
     spent = next((spent for _, _, spent in models.meter.rows()), Spent())
@@ -177,9 +165,7 @@ async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
             "The server does not hold answers to a schema: expect repairs; a server that does is more reliable."
         )
     if spent.calls > 1:
-        advice.append(
-            "The first answer was not in form and had to be repaired: expect up to twice the cost."
-        )
+        advice.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
     if spent.calls and spent.seconds / spent.calls > SLOW:
         slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
         advice.append(f"{slow}: an index run will take long, and says how long before it starts.")

@@ -18,7 +18,7 @@ from storage.answer_records import Fallback, Passage, SubQuestion, TriggerDecisi
 from storage.memory import Memory, MemoryEntry
 from storage.records import Record, by_key
 from tasks.answer import Answered
-from tasks.question_similarity import QuestionFeatures, asks_the_same, keys
+from tasks.question_similarity import QuestionFeatures, keys, may_ask_the_same, same_words
 from tasks.retrieve.search import SearchIndex
 from tasks.step import step
 
@@ -56,16 +56,18 @@ class QuestionMemory:
         ]
 
     def near(self, query: str, titles: Iterable[str]) -> dict[str, float]:
-        """How close (-1 to 1) a query is to each title that asks the same: their cosine.
+        """How close (-1 to 1) a query is to each title that may ask the same: their cosine.
 
-        1 for the same text, and where the embedder cannot read one of the two.
+        Where the embedder cannot read one of the two, 1 for the same words, else 0.
         """
         asked = self.features.asked(query)
-        close = {title: 1.0 for title in titles if asks_the_same(asked, self.features.asked(title))}
-        others = [title for title in close if title != query and self.embedder.reads(title)]
-        if others and self.embedder.reads(query):
-            vectors = self.embedder.embed([query, *others], query=True)
-            close |= zip(others, (vectors[1:] @ vectors[0]).tolist(), strict=True)
+        others = {title: self.features.asked(title) for title in titles}
+        others = {title: other for title, other in others.items() if may_ask_the_same(asked, other)}
+        close = {title: float(same_words(asked, other)) for title, other in others.items()}
+        read = [title for title in close if self.embedder.reads(title)]
+        if read and self.embedder.reads(query):
+            vectors = self.embedder.embed([query, *read], query=True)
+            close |= zip(read, (vectors[1:] @ vectors[0]).tolist(), strict=True)
         return close
 
 

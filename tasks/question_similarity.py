@@ -1,11 +1,10 @@
-"""Whether two questions ask the same of the same things (ERM4, trigger).
+"""Whether two questions may ask the same of the same things (ERM4, trigger).
 
-Questions that differ in one name, one year or one word are close in meaning and need different
-evidence: cosine alone does not tell them apart. So two questions may be the same only where their
-names, figures and other words are.
+Questions that differ in one name or one year are close in meaning and need different evidence:
+cosine alone does not tell them apart. So it is looked at only where names and figures are the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,7 +29,6 @@ _ASKING = frozenset("person people year date number amount name have many much".
 _ASKING_HAN = regex(
     "哪一?[年天位个座家所]?|什么(?:时候|地方)?|何[时处年地]|多少|有多(?=[大高长重远深])|几[个座位]?|请问|[人位由于座]"
 )
-_FAMILY = 5  # letters that words of one family begin with
 _VAGUE = frozenset({"name", "text"})
 MOST_TEXTS = 20_000
 WORDS_OF_NAMELESS = 2
@@ -84,24 +82,28 @@ def _without(text: str, mentions: Sequence[NamedEntity]) -> str:
     return text
 
 
-def asks_the_same(left: ComparedQuestion, right: ComparedQuestion) -> bool:
-    """Whether two questions have the same names, figures and words, each in the same order.
-
-    Words of one family are the same ("designed", "designer"). The kind of thing asked for may be
-    told by one of them only.
+def may_ask_the_same(left: ComparedQuestion, right: ComparedQuestion) -> bool:
+    """Whether two questions have the same names in the same order, the same figures, the same of
+    the words that turn a question around ("not", "before"), and what words they share as often and
+    in the same order. The kind of thing asked for may be told by one of them only.
     """
     return (
         left.is_han == right.is_han
         and left.names == right.names
         and left.figures == right.figures
-        and len(left.words) == len(right.words)
-        and all(map(_is_same_word, left.words, right.words))
+        and _among(left.words, _TELLING) == _among(right.words, _TELLING)
+        and _among(left.words, right.words) == _among(right.words, left.words)
         and len({left.expects, right.expects} - _VAGUE) < 2
     )
 
 
-def _is_same_word(word: str, other: str) -> bool:
-    return word == other or (min(len(word), len(other)) >= _FAMILY and word[:_FAMILY] == other[:_FAMILY])
+def _among(words: Sequence[str], known: Container[str]) -> list[str]:
+    return [word for word in words if word in known]
+
+
+def same_words(left: ComparedQuestion, right: ComparedQuestion) -> bool:
+    """Whether two questions have the same words, in whatever order."""
+    return sorted(left.words) == sorted(right.words)
 
 
 def keys(question: ComparedQuestion) -> tuple[str, ...]:

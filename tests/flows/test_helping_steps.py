@@ -133,9 +133,7 @@ def test_a_small_model_is_asked_for_the_answer_alone(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("named", "asked"), [("filter;choose", {"choose", "filter", "answer"}), ("none", {"answer"})]
-)
+@pytest.mark.parametrize(("named", "asked"), [("filter;choose", {"choose", "filter", "answer"}), ("none", {"answer"})])
 def test_a_setting_names_the_steps_that_help(
     named: str, asked: set[str], copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
