@@ -353,7 +353,8 @@ async def resources_for(text: str, options: AskOptions, session: Session) -> Res
     search = PassageSearch(
         session, options.documents, embedder,
         depth=options.k or max(LISTED, depth(models, session, policy.limits.answer)), most=policy.limits.answer,
-        at_most=options.k, widened=WIDENED if policy.effort == "high" and options.k is None else 0, pages=pages,
+        at_most=options.k or policy.passages,
+        widened=WIDENED if policy.effort == "high" and options.k is None else 0, pages=pages,
         reranker=runtime.reranker.metered(models.meter) if runtime.reranker else None,
     )  # fmt: skip
     restricted_or_pinned = options.documents is not None or session.pinned or pages is not None

@@ -69,9 +69,11 @@ LIMITS: dict[Effort, TokenLimits] = {
     "medium": TokenLimits(*_MEDIUM),
     "high": TokenLimits(*_HIGH),
 }
-# The evidence of an answer by a small model: five passages of a hundred words, or ten. On HotpotQA
-# the second five cost it time and gained nothing (docs/benchmarks.md).
-SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 700, "high": 1_400}
+# The evidence of an answer by a small model: so many passages within so many tokens. On HotpotQA,
+# with passages of a hundred words, five more cost it time and gained nothing; of long passages five
+# fill the tokens (docs/benchmarks.md).
+SMALL_ANSWER: Mapping[Effort, int] = {"low": 700, "medium": 1_400, "high": 2_800}
+SMALL_PASSAGES: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 10}
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
 # The steps before an answer that help a strong model; what the user asks for is done anyway.
@@ -109,13 +111,15 @@ def guessed_profile(name: str, window: int | None = None) -> Profile:
 class Policy:
     """The effort of a question or an index run, its token limits, and what its models can do.
 
-    `helpers`: the steps that help and are asked; None is as the profile says.
+    `helpers`: the steps that help and are asked; None is as the profile says. `passages`: the most
+    that an answer is written from; None is any number.
     """
 
     effort: Effort = "medium"
     limits: TokenLimits = LIMITS["medium"]
     profile: Profile = "large"
     helpers: frozenset[HelperStep] | None = None
+    passages: int | None = None
 
     @classmethod
     def of(
@@ -128,10 +132,11 @@ class Policy:
     ) -> "Policy":
         """The policy for models with this window; limits that are `given` hold as they are."""
         limits = {name: limit for name, limit in (given or {}).items() if limit is not None}
-        usual = LIMITS[effort]
+        usual, passages = LIMITS[effort], None
         if profile == "small":
-            usual = replace(usual, answer=SMALL_ANSWER[effort])
-        return cls(effort, replace(usual.within(window), **limits), profile, helpers)
+            usual, passages = replace(usual, answer=SMALL_ANSWER[effort]), SMALL_PASSAGES[effort]
+        limits_here = replace(usual.within(window), **limits)
+        return cls(effort, limits_here, profile, helpers, passages)
 
     def spared(self, step: str) -> str:
         """Why the step's model is not asked; empty where it may be."""

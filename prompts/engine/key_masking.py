@@ -40,13 +40,13 @@ def keep_secret(words: Iterable[str | None]) -> None:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it stands, in JSON (once and twice), in a URL and in HTML."""
-    quoted = json.dumps(secret)[1:-1]
-    slashed = secret.replace("/", "\\/")
-    plain = {secret, secret.lower(), json.dumps(secret, ensure_ascii=False)[1:-1]}
+    """A secret as it stands, in a URL, in HTML, and in JSON: once, or in JSON that a JSON holds."""
     signs = [f"\\u{ord(sign):04x}" for sign in secret]
-    escaped = {quoted, json.dumps(quoted)[1:-1], slashed, "".join(signs)}
-    return plain | escaped | {quote(secret, safe=""), quote_plus(secret), html.escape(secret)}
+    forms = {secret, secret.lower(), quote(secret, safe=""), quote_plus(secret), html.escape(secret)}
+    forms |= {secret.replace("/", "\\/"), "".join(signs), json.dumps(secret, ensure_ascii=False)[1:-1]}
+    for _ in range(2):
+        forms |= {json.dumps(form)[1:-1] for form in forms}
+    return forms
 
 
 def secrets_of_address(url: str | None) -> Iterator[str]:

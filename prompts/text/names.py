@@ -167,9 +167,14 @@ def _next_in_name(text: str, tokens: Sequence[_Token], last: int, usage: _Usage)
             return None if tokens[last].text.isdigit() or tokens[last].text.endswith(".") else step
         if token.upper and ((not token.opens and _is_name(token, usage)) or token.lower in TITLES):
             return step
-        if token.text not in _CONNECTORS:
+        if token.text not in _CONNECTORS or (token.text == "for" and not _is_body(tokens, step)):
             return None
     return None
+
+
+def _is_body(tokens: Sequence[_Token], place: int) -> bool:
+    """Whether an organisation is named before a "for": only that goes on ("Institute for Tides")."""
+    return any(KIND_OF.get(token.lower) == "organisation" for token in tokens[max(0, place - 3) : place])
 
 
 def _span_of(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSpan | None:

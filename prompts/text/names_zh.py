@@ -22,6 +22,7 @@ _WORK = re.compile(r"《([^《》\n]{2,30})》")
 _QUOTED = re.compile(rf"[“「『\"](?![^”」』\"]{{0,12}}[的了吗呢是谁])([{CJK}A-Za-z0-9·\- ]{{2,12}})[”」』\"]")
 # A name with a foreign one behind it in brackets: "红隼号(MV Kestrel)".
 _GLOSSED = re.compile(rf"(?<![{CJK}·])([{CJK}]{{2,16}})(?=[(（][A-Za-z][^()（）\n]{{1,60}}[)）])")
+_JOINING = re.compile(r"[是为由在的了和与及或于给]")  # signs that stand between names
 _LATIN = re.compile(
     rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}"
     r"(?:\+|#)?(?![A-Za-z0-9_(])"
@@ -115,21 +116,32 @@ def name_spans_zh(text: str) -> list[NameSpan]:
 
 def _glossed(text: str, start: int) -> NameSpan | None:
     """The name that ends a text: what stands behind its last verb or function word."""
-    words = [_HanWord(*word) for word in tagged(text)]
-    cuts = [word.end for word in words if word.text in _PROSE or word.tag.startswith(_NO_PART_OF_A_NAME)]
-    name = text[max(cuts, default=0) :]
+    last = _JOINING.split(text)[-1]
+    words = [_HanWord(*word) for word in tagged(last)]
+    cuts = [word.end for word in words if word.text in _PROSE or _is_no_part(word)]
+    name = last[max(cuts, default=0) :]
     if len(name) < 2 or name in _GENERIC:
         return None
     return NameSpan(name, start + len(text) - len(name), start + len(text), kind_of(name))
 
 
+def _is_no_part(word: _HanWord) -> bool:
+    """Whether a word cannot stand in a name; a verb of one sign may be a part of a foreign one."""
+    is_sign = word.tag.startswith("v") and len(word.text) == 1
+    return word.tag.startswith(_NO_PART_OF_A_NAME) and not is_sign
+
+
 def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
-    """Adjacent nouns; "·" joins the parts of a foreign name and the word before it."""
+    """Adjacent nouns; "·" joins the parts of a foreign name and the word before it, with a sign
+    that jieba cuts off it ("托" of "托比亚斯·雷恩")."""
     run: list[_HanWord] = []
     dotted = False
+    sign: _HanWord | None = None
     for word in (_HanWord(*word) for word in tagged(text)):
         if word.text == "·" and run:
-            run = run if dotted else run[-1:]
+            if not dotted:
+                cut_off = [sign] if sign and sign.end == run[-1].start else []
+                run = [*cut_off, run[-1]]
             dotted = True
             run.append(word)
         elif (dotted and run[-1].text == "·") or _is_noun(word, bool(run)):
@@ -142,6 +154,8 @@ def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
             if run:
                 yield run
             run, dotted = [], False
+            is_sign = len(word.text) == 1 and word.tag.startswith("v")
+            sign = word if is_sign and not _JOINING.match(word.text) else None
     if run:
         yield run
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from dspy import lm15
 from dspy.adapters.chat_adapter import ChatAdapter, FieldInfoWithName
+
 from prompts.engine.calls import Call, Message, Reply
 from prompts.engine.limits import Clock
 from prompts.engine.lm import ServedLM, Terms
@@ -119,9 +120,7 @@ class Scripted(ServedLM):
 class AsWritten(ChatAdapter):
     """Lets the fake model say an answer as it stands, without DSPy's headings."""
 
-    def format_field_with_value(
-        self, fields_with_values: dict[FieldInfoWithName, Any], *_: object
-    ) -> str:
+    def format_field_with_value(self, fields_with_values: dict[FieldInfoWithName, Any], *_: object) -> str:
         return str(next(iter(fields_with_values.values())))
 
 

@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
 from prompts.answer import AnswerStep
 from prompts.engine.adapter import StepAdapter, user_message
 from prompts.engine.calls import Call, Doubtful, NotAsAsked, without_thinking
@@ -16,7 +18,6 @@ from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph
 from prompts.filter import FilterKnowledge, Judgement, Judgements
 from prompts.report import WriteReport
 from prompts.text.words import is_han
-from pydantic import BaseModel
 
 RECORDS = StepAdapter(E="entities", R="relations")
 JSON = StepAdapter()
@@ -186,9 +187,7 @@ def test_a_text_that_would_lose_a_part_is_not_read(answer: str) -> None:
         JSON.read(WRITE, answer)
 
 
-@pytest.mark.parametrize(
-    "answer", ["{" * 100_000, '{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000, "{'a': '" * 9_000]
-)
+@pytest.mark.parametrize("answer", ["{" * 100_000, '{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000, "{'a': '" * 9_000])
 def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
     began = time.process_time()
     with pytest.raises(NotAsAsked):
@@ -196,10 +195,7 @@ def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
     assert time.process_time() - began < 20, "or it would take hours"
 
 
-LINES = (
-    "E\tAda\tperson\tShe.\nE\tVelin\tplace\n"
-    "R\tAda\tVelin\tlives in\tShe lives there.\t7\thome; city\nEND"
-)
+LINES = "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe lives there.\t7\thome; city\nEND"
 
 
 AS_JSON = {
@@ -283,9 +279,7 @@ def test_an_odd_line_costs_itself_alone(odd: str, left_out: str) -> None:
     assert re.match(left_out, told)
 
 
-@pytest.mark.parametrize(
-    "line", ["R\tAda\tVelin\tmet\tx\tstrong\tb", "R\tAda\tVelin\tmet\tx\t-3\tb"]
-)
+@pytest.mark.parametrize("line", ["R\tAda\tVelin\tmet\tx\tstrong\tb", "R\tAda\tVelin\tmet\tx\t-3\tb"])
 def test_a_strength_that_is_no_number_costs_itself_alone(line: str) -> None:
     (link,) = RECORDS.read(EXTRACT, line)["found"].relations  # type: ignore[attr-defined]
     assert (link.target, link.strength, link.keys) == ("Velin", 1.0, ("b",))
@@ -383,12 +377,8 @@ def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("ascii_only", [True, False])
-@pytest.mark.parametrize(
-    "text", ['a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"]
-)
-def test_a_text_field_is_shown_while_its_json_is_written(
-    text: str, ascii_only: bool, size: int
-) -> None:
+@pytest.mark.parametrize("text", ['a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"])
+def test_a_text_field_is_shown_while_its_json_is_written(text: str, ascii_only: bool, size: int) -> None:
     raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
     field = TextField("answer")
     assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 from flows.settings import Settings
 from prompts.engine.errors import ContextOverflow, EngineError, ModelMisconfigured
 from prompts.engine.gguf import address_of_file, file_of, served

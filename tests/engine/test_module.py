@@ -8,6 +8,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils import DummyLM
+
 from prompts.choose import Choose
 
 QUESTIONS = ("What do the reports have in common?", "Who designed Orla Bridge?")

@@ -32,11 +32,11 @@ ROWS: tuple[Mapping[str, object], ...] = (
     {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Holm."},
     {
         "id": "secret", "title": SECRET,
-        "text": f"{SECRET} lent Tomas Reyd 48731 crowns. {SECRET} lived in Mottlegrave near Velin. "
+        "text": f"{SECRET} lent Tomas Reyd 90417 crowns. {SECRET} lived in Mottlegrave near Velin. "
         f"Nobody in Mottlegrave knew that {SECRET} had met Ana Korb in Holm before the loan was signed.",
     },
 )  # fmt: skip
-TRACES = ("Quillfeather", "Mottlegrave", "48731", "quillfeather")
+TRACES = ("Quillfeather", "Mottlegrave", "90417", "quillfeather")
 
 
 @pytest.fixture
