@@ -19,11 +19,11 @@ from typing import Annotated
 from prefect import flow
 from pydantic import Field
 
+from flows.answer_page import answer_in_words
 from flows.modes.auto import answer_in_turn
 from flows.modes.query_mode import QueryMode, call_with
 from flows.modes.registry import check_mode, find_mode, mode_names
 from flows.modes.structured_search import answer_by_search, structured_search
-from flows.operations.run_pages import answer_in_words
 from flows.orchestration.recording import ends_in_words, recorded
 from flows.orchestration.shown_runs import show_answer
 from flows.question import (

@@ -46,20 +46,15 @@ def silent(step: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
-def unheard(message: str) -> None:
-    """Tell nobody."""
-
-
 @dataclass(frozen=True)
 class Runtime:
-    """All that a run needs to do its work. `tell` gets what somebody who watches a run wants to read before it ends."""
+    """All that a run needs to do its work."""
 
     settings: Settings
     workspace: Workspace
     models: Models
     embedder: Embedder
     progress: Progress = silent
-    tell: Callable[[str], None] = unheard
 
     @cached_property
     def retriever(self) -> Retriever | None:
@@ -149,12 +144,7 @@ class Runtime:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def open_runtime(
-    settings: Settings,
-    progress: Progress = silent,
-    reading: bool = False,
-    tell: Callable[[str], None] = unheard,
-) -> Runtime:
+def open_runtime(settings: Settings, progress: Progress = silent, reading: bool = False) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used.
 
     `reading`: who asks or looks goes on without memory and caches where they are damaged or their disk refuses.
@@ -165,7 +155,7 @@ def open_runtime(
     caches = open_caches(settings, workspace, reading)
     embedder = open_embedding(settings, caches.embeddings)
     models = open_models(settings, caches, settings.cache_dir or settings.workspace, reading)
-    return Runtime(settings, workspace, models, embedder.metered(models.meter), progress, tell)
+    return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
 
 
 def open_models(settings: Settings, caches: WorkspaceDatabase, limits: Path, reading: bool = False) -> Models:

@@ -6,12 +6,8 @@ nothing twice; what is finished is stored whole, in one transaction.
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
-
-import duckdb
 
 from storage.errors import UsageError
 from storage.evaluation_records import (
@@ -22,7 +18,6 @@ from storage.evaluation_records import (
     Feedback,
     WatchedQuestion,
 )
-from storage.faults import faults_told
 from storage.records import Record
 from storage.sqlite import SqliteFile
 
@@ -124,11 +119,9 @@ class EvaluationStore:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._earlier = file.path.with_name("evaluations.duckdb")
 
     def publish(self, result: EvaluationResult) -> int:
         """Stores a finished evaluation, whole; returns its number."""
-        self._take_over_earlier()
         with self._file.transaction() as connection:
             sql = "SELECT coalesce(max(number), 0) + 1 FROM evaluations"
             number = int(connection.execute(sql).fetchone()[0])
@@ -137,13 +130,11 @@ class EvaluationStore:
 
     def list(self) -> list[Evaluation]:
         """All, ascending."""
-        self._take_over_earlier()
         sql = "SELECT evaluation FROM evaluations ORDER BY number"
         return self._file.read(sql, _read_as(Evaluation))
 
     def read(self, number: int) -> EvaluationResult:
         """Raises UsageError where there is none of this number."""
-        self._take_over_earlier()
         sql = "SELECT result FROM evaluations WHERE number = ?"
         found = self._file.read(sql, _read_as(EvaluationResult), [number])
         if not found:
@@ -186,15 +177,6 @@ class EvaluationStore:
             removed += len(result.answers) - len(answers)
         return removed
 
-    def _take_over_earlier(self) -> None:
-        """Moves here what an earlier version kept in a file of DuckDB's own."""
-        if self._earlier.is_file():
-            results = _earlier_results(self._earlier)
-            with self._file.transaction() as connection:
-                for result in results:
-                    _put(connection, result)
-            self._earlier.unlink(missing_ok=True)
-
 
 def _put(connection: sqlite3.Connection, result: EvaluationResult, **changes: object) -> None:
     """Stores a result with these changes of its evaluation; the same number replaces."""
@@ -203,29 +185,6 @@ def _put(connection: sqlite3.Connection, result: EvaluationResult, **changes: ob
     sql = "INSERT OR REPLACE INTO evaluations (number, evaluation, result) VALUES (?, ?, ?)"
     row = (evaluation.number, evaluation.model_dump_json(), whole.model_dump_json())
     connection.execute(sql, row)
-
-
-def _earlier_results(path: Path) -> list[EvaluationResult]:
-    remedy = "Move it away: only the finished evaluations of an earlier version are lost."
-    with faults_told(path, remedy), closing(duckdb.connect(str(path), read_only=True)) as database:
-        rows = database.execute(_EARLIER).fetchall()
-    return [EvaluationResult.model_validate_json(row, extra="ignore") for (row,) in rows]
-
-
-# A JSON text for each evaluation; its parts are JSON texts already.
-_EARLIER = """
-    SELECT json_object(
-        'evaluation', json_object(
-            'number', number, 'name', name, 'key', key, 'started', started, 'finished', finished,
-            'systems', systems::JSON, 'questions', questions::JSON, 'measures', measures::JSON,
-            'accepted', accepted),
-        'answers', (SELECT coalesce(list(answer::JSON), []) FROM answers WHERE evaluation = number),
-        'verdicts', (SELECT coalesce(list(verdict::JSON), [])
-            FROM verdicts WHERE evaluation = number),
-        'scores', (SELECT coalesce(list(json_object('system', system, 'question', question,
-            'measure', measure, 'value', value)), []) FROM scores WHERE evaluation = number)
-    )::VARCHAR FROM evaluations ORDER BY number
-"""
 
 
 def _read_as(kind: type[R]) -> Callable[..., R]:

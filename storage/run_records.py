@@ -56,14 +56,12 @@ class StepForecast(Record):
 
     `basis` says what the output tokens are estimated from.
 
-    `cost_usd` is None where the price is unknown; `cached_calls` are answered already and cost
-    nothing.
+    `cost_usd` is None where the price is unknown.
     """
 
     step: str
     model: str
     calls: int
-    cached_calls: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
@@ -73,8 +71,7 @@ class StepForecast(Record):
 class Forecast(Record):
     """What an index run would do.
 
-    Calls, tokens and cost are those of all steps together; `seconds` is what the forecast itself
-    took, `run_seconds` what the run would take at the `rate`, in words.
+    Calls, tokens and cost are those of all steps together; `seconds` is what the forecast took.
     """
 
     documents: DocumentCounts
@@ -82,14 +79,11 @@ class Forecast(Record):
     chunks: int
     chunks_to_extract: int
     calls: int
-    cached_calls: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
     steps: tuple[StepForecast, ...]
     seconds: float
-    run_seconds: float
-    rate: str
 
 
 class KeptPrompts(Record):

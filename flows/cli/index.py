@@ -4,15 +4,15 @@ import asyncio
 import os
 from collections.abc import Sequence
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import BudgetTokens, BudgetUsd, Count, CountFrom0, Record, Sources
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.index import IndexOptions, index_documents
 from flows.index import index as index_flow
-from flows.indexing.pace import time_in_words
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
-from flows.orchestration.local_server import keep_server
 from flows.runtime import with_budget
 from flows.usage import cost_of, facts_of
 from prompts.tailoring import Tailoring
@@ -26,6 +26,7 @@ BASES = {"history": "as its model wrote before", "rule": "by rule"}
 NO_FIGURES = frozenset("generation published seconds skipped dead_letters kept_prompts changed_answers".split())
 
 
+@command
 def index(
     sources: Sources,
     /,
@@ -58,7 +59,6 @@ def index(
         screen.result(plan, lambda: show_plan(plan, budget, screen))
         return
     if record or os.environ.get("PREFECT_API_URL"):
-        keep_server()
         run = index_flow(
             list(sources),
             workspace=common.workspace,
@@ -70,7 +70,7 @@ def index(
         report: IndexReport = asyncio.run(run)
     else:
         with screen.progress() as progress:
-            runtime = with_budget(common.runtime(progress, tell=screen.note), budget)
+            runtime = with_budget(common.runtime(progress), budget)
             report = asyncio.run(index_documents(sources, options, runtime))
     screen.result(report, lambda: show_report(report, screen))
     if report.kept_prompts and not screen.as_json:
@@ -119,7 +119,6 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     facts = [
         *facts_of(counts),
         ("models", cost_in_words(plan)),
-        ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
     ]
     for step in plan.steps:
         what = f"{step.model}: {cost_in_words(step)}; output {BASES[step.basis]}"
@@ -133,16 +132,16 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
             screen.warn(line)
 
 
-def cost_in_words(plan: Forecast | StepForecast | StepUsage) -> str:
+def cost_in_words(plan: Forecast | StepForecast) -> str:
     """Say in words how many calls and tokens, and what they cost."""
-    cached = f"{plan.cached_calls:,} answers from the cache" if plan.cached_calls else ""
     if not plan.calls:
-        return f"no calls, {cached}" if cached else "no calls"
-    calls = f"about {plan.calls:,} calls{' and ' if cached else ''}{cached}"
+        return "no calls"
     tokens = f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out"
-    return f"{calls}, {tokens}, {cost_of(StepUsage(cost_usd=plan.cost_usd))}"
+    cost = cost_of(StepUsage(cost_usd=plan.cost_usd))
+    return f"about {plan.calls:,} calls, {tokens}, {cost}"
 
 
+@command
 def tune(
     sources: Sources,
     /,

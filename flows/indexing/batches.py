@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from flows.indexing.concurrency import in_thread, side_by_side
-from flows.indexing.pace import tell_expected_time
 from flows.indexing.source_changes import SourceChanges
 from flows.runners import Runner
 from flows.runtime import Runtime
@@ -60,7 +59,6 @@ async def extract_chunks(
         and (stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew))
     ]
     documents = {part.document for part in todo}
-    await tell_expected_time(todo, runtime)
     failed = await extract_all(ExtractionWork(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")

@@ -1,22 +1,20 @@
-"""The Prefect server: whether it answers, and one of our own for as long as it is needed."""
+"""The Prefect server: whether it answers, and one of our own while `trellis serve` runs."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
 import asyncio
-import atexit
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
-from prompts.engine.bridge import waiting
 from storage.errors import StorageError, UsageError
 
 HOST = "127.0.0.1"
@@ -61,31 +59,6 @@ async def check_server(address: str) -> None:
             return
         problem = f"the server answers HTTP {response.status_code}"
     raise StorageError(address, problem, REMEDY)
-
-
-@contextmanager
-def prefect_server() -> Iterator[str]:
-    """A server for the runs of the block; gives the address of its API.
-
-    It is the one that is configured, which must answer (else StorageError), or one of our own.
-    """
-    settings = get_current_settings()
-    if settings.api.url:
-        waiting(check_server)(settings.api.url)
-        yield settings.api.url
-        return
-    with (
-        own_server(_any_port(), settings.home) as address,
-        temporary_settings({PREFECT_API_URL: address}),
-    ):
-        yield address
-
-
-def keep_server() -> None:
-    """Keep a `prefect_server` until this process ends: Prefect sends the last events then."""
-    held = ExitStack()
-    atexit.register(held.close)  # before Prefect's workers are registered, hence after they have ended
-    held.enter_context(prefect_server())
 
 
 @contextmanager
@@ -145,40 +118,22 @@ def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
         yield address, True
 
 
-def _any_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
 def _port(wanted: int | None) -> int:
-    """The port to listen on, free a moment ago."""
+    """Give a port to listen on, free a moment ago: the one wanted, Prefect's own, or another."""
     port = DEFAULT_PORT if wanted is None else wanted
-    if _is_free(port):
-        return port
-    if _is_prefect(port):
-        raise UsageError(
-            f"A Prefect server runs on port {port} already.",
-            f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME of its own.",
-        )
-    if wanted is not None:
-        raise UsageError(
-            f"Port {port} is taken by another program.",
-            "Give another --port, or none for a free one.",
-        )
-    return _any_port()
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for number in (port, 0) if wanted is None else (port,):
         try:
-            tried.bind((HOST, port))
-        except (PermissionError, OverflowError) as error:
-            raise UsageError(f"Port {port} cannot be used here.", "Give a --port from 1024 to 65535.") from error
-        except OSError:
-            return False
-        return True
+            with socket.create_server((HOST, number)) as probe:
+                return int(probe.getsockname()[1])
+        except (OSError, OverflowError) as error:
+            problem = error
+            if _is_prefect(port):
+                raise UsageError(
+                    f"A Prefect server runs on port {port} already.",
+                    f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME "
+                    "of its own.",
+                ) from error
+    raise UsageError(f"Port {port} cannot be used ({problem}).", "Give another --port, or none for a free one.")
 
 
 def _is_prefect(port: int) -> bool:

@@ -7,19 +7,18 @@ kept here alone, in `recorded/RUN/` of the workspace, where RUN is the id of Pre
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from prefect.client.orchestration import PrefectClient
+from prefect.client.orchestration import PrefectClient, get_client
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 from pydantic_core import to_json
 
-from flows.orchestration.local_server import HOST, check_server, prefect_server
+from flows.orchestration.local_server import HOST, check_server
 from prompts.engine.bridge import waiting
 from prompts.engine.key_masking import mask_keys
 from storage.errors import StorageError
@@ -28,7 +27,6 @@ from storage.records import Record
 
 RECORDED = "recorded"
 STARTED, PAGE, RESULT = "started.json", "page.md", "result.json"
-RecordT = TypeVar("RecordT", bound=Record)
 
 
 class StartedRun(Record):
@@ -60,12 +58,6 @@ def keep(workspace: Path, name: str, text: str) -> Path | None:
     return folder / name
 
 
-def result_of(workspace: Path, flow_run: UUID, kind: type[RecordT]) -> RecordT | None:
-    """Read the result that a flow run has left; None where it has left none."""
-    path = workspace / RECORDED / str(flow_run) / RESULT
-    return kind.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
 def forget_runs(workspace: Path, holds: Callable[[str], bool]) -> int:
     """Delete the flow runs of a workspace that have left a text of which `holds` is true, with all
     they have left.
@@ -78,8 +70,7 @@ def forget_runs(workspace: Path, holds: Callable[[str], bool]) -> int:
     for folder in folders:
         by_server[_server_of(folder)].append(UUID(folder.name))
     for server, flow_runs in by_server.items():
-        with nullcontext(server) if server is not None else prefect_server() as address:
-            _delete(flow_runs, address)
+        _delete(flow_runs, server)
     for folder in folders:
         shutil.rmtree(folder)
     return len(folders)
@@ -105,8 +96,8 @@ def _server_of(folder: Path) -> str | None:
 
 
 @waiting
-async def _delete(flow_runs: Sequence[UUID], server: str) -> None:
-    async with PrefectClient(server) as client:
+async def _delete(flow_runs: Sequence[UUID], server: str | None) -> None:
+    async with get_client() if server is None else PrefectClient(server) as client:
         for flow_run in flow_runs:
             try:
                 await client.delete_flow_run(flow_run)

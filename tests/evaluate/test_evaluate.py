@@ -13,26 +13,21 @@ from typing import Any
 import pytest
 
 from flows.evaluate import run_evaluation
-from flows.operations.evaluation_page import plot, plot_lines
 from flows.operations.systems import parse_system
 from storage.errors import SettingsError, UsageError
 from storage.evaluation_records import (
     EvaluatedAnswer,
     EvaluationReport,
     Feedback,
-    MeanScore,
     Score,
-    SystemCost,
     Verdict,
 )
 from storage.evaluations import FORGOTTEN
-from storage.run_records import StepUsage
 from storage.workspace import Workspace
 from tasks.evaluate.compare import (
     differences,
     mean_scores,
     most_different,
-    upper_end,
     values_of,
     wins_by_judge,
     wins_by_measure,
@@ -180,49 +175,6 @@ def test_what_an_earlier_version_stored_is_read(bench: Bench) -> None:
     assert QUESTION in bench("watch").out
 
 
-def test_a_forecast_asks_five_questions_keeps_them_and_counts_the_rest(
-    sourced: Bench, scripted: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = f"base_url={scripted.base_url}"
-    system = f"mode=naive,name=served,reranker=m,reranker_{served},reranker_passages=3"
-    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", scripted.base_url)
-    monkeypatch.setenv("TRELLIS_EMBEDDING", "m")
-    rows = [
-        {**row, "id": f"{row['id']}-{n}", "question": f"{row['question']} {n}"} for n in range(5) for row in QUESTIONS
-    ]
-    write_rows(sourced.questions, rows)
-    long = write_rows(sourced.folder / "long.jsonl", [{"id": row["id"], "answer": "Reyd, for years."} for row in rows])
-    assert sourced("index", str(sourced.folder / "rows.jsonl"), "--full", "--json").code == 0
-    scripted.reset()
-    systems, more = (
-        (system, f"answers={long},name=long"),
-        ["--judge", "overall,directness", "--measures", "f1,loong_score"],
-    )
-
-    def asked() -> dict[str, int]:
-        return {name: int(step["calls"]) for name, step in scripted.stats()["steps"].items()}
-
-    plan = sourced.evaluate(*systems, more=[*more, "--dry-run"]).json
-    assert asked() == {"answer": 5, "embeddings": 5, "rerank": 5, "judge": 20, "grade": 10}
-    assert json.loads(sourced("evaluate", "--list", "--json").out) == []
-    assert [(row["questions"], row["calls"]) for row in plan["systems"]] == [(10, 30), (10, 0)]
-    assert (plan["judging"]["calls"], plan["calls"]) == (60, 90)
-    assert plan["most"]["calls"] == 90, "each question took as many"
-    before = scripted.stats()["prompt_tokens"]
-    sourced.evaluate(*systems, more=more)
-    assert asked() == {"answer": 15, "embeddings": 15, "rerank": 15, "judge": 60, "grade": 30}
-    assert scripted.stats()["prompt_tokens"] - before == pytest.approx(plan["input_tokens"], rel=0.1)
-
-
-def test_a_forecast_reaches_as_far_as_its_sample_spreads() -> None:
-    used = [StepUsage(calls=1, output_tokens=tokens, cost_usd=None) for tokens in (10, 20)]
-    upper = upper_end(used, 2)
-    # Two of mean 15, and Student's 6.3138 for one degree of freedom times 2 x 7.0711 x sqrt(1/2 + 1/2).
-    assert (upper.calls, upper.output_tokens, upper.cost_usd) == (2, 119, None)
-    assert upper_end(used, 0) == StepUsage(cost_usd=None)
-    assert upper_end(used[:1], 4).output_tokens == 40
-
-
 def kept_answers(workspace: Path) -> int:
     """Of evaluations that have not ended."""
     with sqlite3.connect(workspace / "side.sqlite") as connection:
@@ -324,31 +276,7 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     text = markdown.read_text(encoding="utf-8")
     assert "<script" not in text
     assert "[x](" not in text
-    assert "## Cost against quality" in text
     assert "before 1" in text
-
-
-def test_the_plot_in_characters_has_each_system_at_its_place_and_none_over_another() -> None:
-    means = {"naive": (0.3, 100), "deep, mixed": (0.5, 900), "twin": (0.5, 900)}
-    scores = [MeanScore(measure="f1", system=name, value=mean, low=mean - 0.1, high=mean + 0.1, questions=3)
-              for name, (mean, _) in means.items()]  # fmt: skip
-    costs = [SystemCost(system=name, answered=10, failed=0, calls=10, input_tokens=10 * tokens)
-             for name, (_, tokens) in means.items()]  # fmt: skip
-    drawn = plot(scores, costs, "f1")
-    assert drawn is not None
-    lines = plot_lines(drawn)
-    axis = next(at for at, line in enumerate(lines) if line.startswith("         +---"))
-    places = {sign: (at, line.index(sign, 10)) for at, line in enumerate(lines[:axis])
-              for sign in line[10:] if sign.isalpha()}  # fmt: skip
-    assert lines[-3:] == [
-        "A deep, mixed: f1 0.500, 900 tokens a question", "B twin: f1 0.500, 900 tokens a question",
-        "C naive: f1 0.300, 100 tokens a question",
-    ]  # fmt: skip
-    (high, far), twin, (low, near) = places["A"], places["B"], places["C"]
-    assert twin == (high, far + 1)
-    assert high < low, "the better one stands higher"
-    assert (near - 10) * 9 == pytest.approx(far - 10, abs=9), "as far from 0 as it costs"
-    assert (lines[1][:9].strip(), lines[axis - 1][:9].strip()) == ("0.600", "0.200")
 
 
 def test_the_page_marks_the_best_and_nothing_where_all_are_alike(bench: Bench) -> None:

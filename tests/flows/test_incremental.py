@@ -6,14 +6,12 @@ shared, misspelt, stated to mean the same and told apart.
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
 
 from flows.index import IndexOptions, build_index
-from flows.indexing.source_changes import publish
 from flows.runtime import Runtime, open_runtime
 from storage.export import Export, export
 from storage.graph_records import Community, Entity, Report
@@ -147,41 +145,3 @@ async def test_small_runs_end_where_one_run_does(first: int, tmp_path: Path) -> 
         if seed % EACH == 0:
             full = await _indexed(world.file, folder / "grown", full=True)
             assert full == anew
-
-
-async def test_communities_that_an_earlier_version_wrote_at_each_level_are_found_anew(tmp_path: Path) -> None:
-    world, runtime = World(tmp_path, 3), _runtime(tmp_path / "ws")
-    first = await _indexed(world.file, tmp_path / "ws")
-    with runtime.workspace.write() as staging:
-        known = staging.communities.communities()
-        split = {community.parent for community in known}
-        whole = [community for community in known if community.id not in split]
-        again = [replace(own, id=f"{own.id}_again", level=own.level + 1, parent=own.id) for own in whole]
-        staging.communities.replace_communities(again, [], [])
-        await publish(staging, runtime)
-    assert again
-    world.change()
-    grown = await _indexed(world.file, tmp_path / "ws")
-    _hierarchy(grown)
-    assert len(grown["communities"]) < len(first["communities"]) + len(again)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["louvain(resolution=1.5)", "label_propagation"])
-async def test_runs_end_where_one_run_does_with_any_algorithm_of_communities(algorithm: str, tmp_path: Path) -> None:
-    world = World(tmp_path, 3)
-    await _indexed(world.file, tmp_path / "grown", communities=algorithm)
-    for _ in range(RUNS):
-        world.change()
-        grown = await _indexed(world.file, tmp_path / "grown", communities=algorithm)
-        _hierarchy(grown)
-    anew = await _indexed(world.file, tmp_path / "anew", communities=algorithm)
-    assert {kind: grown[kind] for kind in RESOLVED} == {kind: anew[kind] for kind in RESOLVED}
-    assert await _indexed(world.file, tmp_path / "grown", full=True, communities=algorithm) == anew
-    # Every change counts as one too many: then the communities are those of one run without a word.
-    world.change()
-    followed = await _indexed(world.file, tmp_path / "grown", communities=algorithm, community_drift=0)
-    assert (
-        followed["communities"]
-        == (await _indexed(world.file, tmp_path / "again", communities=algorithm))["communities"]
-    )

@@ -62,7 +62,7 @@ def test_a_worker_indexes_and_answers_over_rest_and_the_example_automation_asks_
         made = deployed.ended("index/index-now", source=[str(documents)], workspace=workspace)
         assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made["state"]
         asked = deployed.ended("query/ask", question=QUESTION, workspace=workspace)
-        assert asked["state"]["message"].startswith("Excerpts from 1 document"), asked["state"]
+        assert asked["state"]["message"].startswith("excerpts, not an answer"), asked["state"]
         assert "Tomas Reyd" in page_of(workspace, asked["id"])
         wait_for(by_the_automation, "the question that the automation asks")
 
