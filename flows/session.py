@@ -338,7 +338,9 @@ class Sessions:
         if as_of is not None:
             return Held(settings, _opened(settings, as_of), users=1, closes=True)
         place = settings.workspace.absolute()
-        with self._opening[place]:  # one opens it, the others wait for that
+        with self._lock:
+            opening = self._opening[place]
+        with opening:  # one opens it, the others wait for that
             held = self._held.get(place)
             same = held if held is not None and held.settings == settings else None
             if same is None or same.session.is_outdated:

@@ -10,7 +10,6 @@ import pytest
 
 from flows.index import IndexOptions, index_documents
 from flows.modes.local_search import local_search
-from flows.modes.query_mode import call_with
 from flows.query import answer_question
 from flows.question import AskOptions, resources_for
 from flows.runtime import Runtime, open_runtime
@@ -96,7 +95,7 @@ async def test_local_brings_findings_from_around_what_is_named(offline: Runtime)
     question = "What is known of Orla Museum?"
     with open_session(offline) as session:
         options = AskOptions(mode="local")
-        found = await call_with(local_search, await resources_for(question, options, session))
+        found = await local_search(await resources_for(question, options, session))
     (findings,) = (note.text for note in found.context.notes if note.label == "Findings of community reports")
     numbers = [int(number) for number in re.findall(r"\[(\d+)\]$", findings, re.M)]
     assert {found.context.sources[number - 1].document for number in numbers} == {"museum", "choir"}

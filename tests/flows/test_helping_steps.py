@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from flows.modes.query_mode import call_with
 from flows.modes.registry import find_mode
 from flows.modes.structured_search import structured_search
 from flows.query import answer_question
@@ -125,7 +124,7 @@ async def brought(session: Session, mode: Mode, k: int | None, effort: Effort) -
     if mode == SEARCH:
         found = await resources.search.passages(resources.question.queries, resources.search.depth)
         return await structured_search(resources, found)
-    return await call_with(find_mode(mode).run, resources)
+    return await find_mode(mode).run(resources)
 
 
 def passages_of(result: ModeResult) -> set[str]:
