@@ -127,14 +127,24 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
     ending.check()
     settings = load_settings({"workspace": workspace})
     async with recorded(settings) as progress:
-        runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
-        asked = rated_or(questions, runtime)
-        plan = await plan_of(systems, asked, measures or (), limit=limit, criteria=criteria or (), repeats=repeats)
-        report, result = await evaluate_plan(plan, runtime)
+        report = await run_evaluation(
+            systems,
+            questions,
+            measures or (),
+            criteria=criteria or (),
+            repeats=repeats,
+            workspace=workspace,
+            limit=limit,
+            budget=budget,
+            progress=progress.tell,
+        )
+    runtime = open_runtime(settings)
+    result = runtime.workspace.evaluations.read(report.number)
     report = ending.write(report, result, runtime)
     logger.info(evaluation_in_words(report))
     keep(settings.workspace, RESULT, report.model_dump_json())
-    await put_page("evaluation", markdown_page(report, result), [evaluation_in_words(report)], settings.workspace)
+    summary = [evaluation_in_words(report)]
+    await put_page("evaluation", markdown_page(report, result), summary, settings.workspace)
     ending.hold(report, runtime)
     return report
 
