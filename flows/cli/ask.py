@@ -20,6 +20,7 @@ from flows.cli.options import AsOf, Count, CountFrom0, Input, Record
 from flows.cli.running import command
 from flows.cli.screen import Screen, harmless
 from flows.modes.registry import mode_names
+from flows.orchestration.local_server import keep_server
 from flows.query import answer_question, query, retrieve_passages
 from flows.question import AUTO, AskOptions, check_question
 from flows.session import Session, open_session
@@ -175,6 +176,7 @@ def retrieve(
 def _recorded(question: str | None, asked: AskedFor, structure: StructureType | None, workspace: str | None) -> Answer:
     if question is None:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
+    keep_server()
     run = query(
         question,
         workspace=workspace,

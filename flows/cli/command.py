@@ -4,7 +4,9 @@ A command is a function in this folder. Its parameters are what can be typed: Cy
 and imports the file of the command that runs, no other.
 """
 
+import atexit
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from inspect import BoundArguments
@@ -195,6 +197,32 @@ def epilogue(examples: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `arguments` are the process's own by default."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    leaving = Leaving() if arguments is None else None
+    code = _run(tokens)
+    if leaving is not None:
+        leaving.code = code
+    return code
+
+
+class Leaving:
+    """Ends the process of a command without the last checks of extension modules.
+
+    In a process that ran a Prefect flow DuckDB's binding (nanobind) finds its own module alive at
+    the very end, though no connection of ours is, and lists it on standard error as leaked. Make it
+    before Prefect is imported: the handlers that Prefect registers later run first.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(self.code)
+
+
+def _run(tokens: Sequence[str]) -> int:
     try:
         app = trellis_app()
         if tokens in (["--help"], ["-h"]):

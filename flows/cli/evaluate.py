@@ -16,6 +16,7 @@ from flows.cli.screen import Screen
 from flows.evaluate import EvaluationEnding, report_of, run_evaluation
 from flows.evaluate import evaluate as evaluate_flow
 from flows.operations.evaluation_page import figure, markdown_page
+from flows.orchestration.local_server import keep_server
 from storage.errors import EvaluationGate, UsageError
 from storage.evaluation_records import (
     Evaluation,
@@ -138,6 +139,7 @@ def _evaluated(wanted: Comparison, page: Path | None, gate: Path | None, common:
     store, systems = common.runtime().workspace.evaluations, list(wanted.system or ["auto"])
     measures, criteria = names_of(wanted.measures), wanted.criteria
     if wanted.record or os.environ.get("PREFECT_API_URL"):
+        keep_server()
         run = evaluate_flow(
             systems,
             wanted.questions,

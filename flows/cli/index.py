@@ -13,6 +13,7 @@ from flows.index import index as index_flow
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
+from flows.orchestration.local_server import keep_server
 from flows.runtime import with_budget
 from flows.usage import cost_of, facts_of
 from prompts.tailoring import Tailoring
@@ -59,6 +60,7 @@ def index(
         screen.result(plan, lambda: show_plan(plan, budget, screen))
         return
     if record or os.environ.get("PREFECT_API_URL"):
+        keep_server()
         run = index_flow(
             list(sources),
             workspace=common.workspace,

@@ -7,6 +7,7 @@ from flows.cli.common import COMMON, Common
 from flows.cli.options import Amount, Count, CountFrom0, Names, Record, names_of
 from flows.cli.running import command
 from flows.cli.screen import Screen
+from flows.orchestration.local_server import keep_server
 from flows.train import TrainOptions, train_step
 from flows.train import train as train_flow
 from flows.usage import facts_of, in_short
@@ -94,6 +95,7 @@ def train(
         ),
     )
     if record:
+        keep_server()
         report: TrainingReport = asyncio.run(train_flow(options, common.workspace))
     else:
         with screen.progress() as progress:

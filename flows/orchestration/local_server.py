@@ -1,20 +1,22 @@
-"""The Prefect server: whether it answers, and one of our own while `trellis serve` runs."""
+"""The Prefect server: whether it answers, and one of our own for as long as it is needed."""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
 import asyncio
+import atexit
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
+from prompts.engine.bridge import waiting
 from storage.errors import StorageError, UsageError
 
 HOST = "127.0.0.1"
@@ -59,6 +61,31 @@ async def check_server(address: str) -> None:
             return
         problem = f"the server answers HTTP {response.status_code}"
     raise StorageError(address, problem, REMEDY)
+
+
+@contextmanager
+def prefect_server() -> Iterator[str]:
+    """A server for the runs of the block; gives the address of its API.
+
+    It is the one that is configured, which must answer (else StorageError), or one of our own.
+    """
+    settings = get_current_settings()
+    if settings.api.url:
+        waiting(check_server)(settings.api.url)
+        yield settings.api.url
+        return
+    with (
+        own_server(_port(0), settings.home) as address,
+        temporary_settings({PREFECT_API_URL: address}),
+    ):
+        yield address
+
+
+def keep_server() -> None:
+    """Keep a `prefect_server` until this process ends: Prefect sends the last events then."""
+    held = ExitStack()
+    atexit.register(held.close)  # before Prefect's workers are registered, hence after they have ended
+    held.enter_context(prefect_server())
 
 
 @contextmanager

@@ -7,18 +7,19 @@ kept here alone, in `recorded/RUN/` of the workspace, where RUN is the id of Pre
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 from pydantic_core import to_json
 
-from flows.orchestration.local_server import HOST, check_server
+from flows.orchestration.local_server import HOST, check_server, prefect_server
 from prompts.engine.bridge import waiting
 from prompts.engine.key_masking import mask_keys
 from storage.errors import StorageError
@@ -70,7 +71,8 @@ def forget_runs(workspace: Path, holds: Callable[[str], bool]) -> int:
     for folder in folders:
         by_server[_server_of(folder)].append(UUID(folder.name))
     for server, flow_runs in by_server.items():
-        _delete(flow_runs, server)
+        with nullcontext(server) if server is not None else prefect_server() as address:
+            _delete(flow_runs, address)
     for folder in folders:
         shutil.rmtree(folder)
     return len(folders)
@@ -96,8 +98,8 @@ def _server_of(folder: Path) -> str | None:
 
 
 @waiting
-async def _delete(flow_runs: Sequence[UUID], server: str | None) -> None:
-    async with get_client() if server is None else PrefectClient(server) as client:
+async def _delete(flow_runs: Sequence[UUID], server: str) -> None:
+    async with PrefectClient(server) as client:
         for flow_run in flow_runs:
             try:
                 await client.delete_flow_run(flow_run)

@@ -62,7 +62,7 @@ def test_an_answer_in_another_language_than_its_sources_is_not_said_to_be_the_mo
     monkeypatch.setenv("TRELLIS_ANSWER_CACHE", "false")
     knowing(model_server, "Diese Brücke wurde von einem Mann aus jener Stadt entworfen [1].")
     told = copied("ask", "Who designed Orla Bridge?", "--mode", "naive")
-    assert "cites the sources above; whether they support it cannot be told by words" in told.out
+    assert "cites sources; whether they support it cannot be told by words" in told.out
     knowing(model_server, "Diese Brücke wurde von einem Mann aus jener Stadt entworfen.")
     told = copied("ask", "Who designed Orla Bridge?", "--mode", "naive")
     assert "from the model alone: no source supports it" in told.out
