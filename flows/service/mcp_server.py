@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
@@ -208,12 +208,15 @@ class McpResponse(Response):
         await self._server.session_manager.handle_request(scope, receive, send)
 
 
+METHODS = ["GET", "POST", "DELETE"]
 router = APIRouter(dependencies=[Depends(needs("ask"))], tags=["mcp"])
 
 
-@router.post("/mcp", response_model=None)
-@router.post("/mcp/{workspace}", response_model=None)
+@router.api_route("/mcp", methods=METHODS, response_model=None, include_in_schema=False)
+@router.api_route("/mcp/{workspace}", methods=METHODS, response_model=None, include_in_schema=False)
 async def mcp(request: Request, workspace: str = DEFAULT) -> McpResponse:
     """The Model Context Protocol over streamable HTTP."""
+    if request.method != "POST":  # no session, so no stream that a client could wait at
+        raise HTTPException(405, headers={"allow": "POST"})
     endpoint: McpEndpoint = request.app.state.mcp
     return McpResponse(endpoint.server(workspace))

@@ -6,6 +6,7 @@ pieces come when it is checked, since no client can take one back. The draft tha
 before comes as `reasoning_content`, which clients fold away.
 """
 
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -102,16 +103,16 @@ def place_of(model: str, service: Service) -> tuple[str, str]:
     return workspace or DEFAULT, plain.removeprefix(NAME).removeprefix("-") or AUTO
 
 
-# A line of an answer's text that looks like the rule above our footnotes, or begins like one.
-_LIKE_A_NOTE = regex(r"[ \t>]*(?:([-*_=—–])(?:\s*\1){2,}\s*$|[*_+#|-]*\s*[*_]*\[\d+\])")
+# Lines of an answer's text that look like the rule above our footnotes, or begin like one of them.
+_RULE = regex(r"^([ \t>]*)(([-*_=—–])(?:[ \t]*\3){2,}[ \t]*)$", re.MULTILINE)
+_NOTE = regex(r"^([ \t>*_+#|-]*)(\[\d+\])", re.MULTILINE)
 
 
 def with_footnotes(answer: Answer) -> str:
     """Write an answer with its sources below, for clients that know of no citations."""
     notes = "\n".join(f"{source_line(citation)}  " for citation in answer.citations)
-    lines = answer.answer.splitlines(keepends=True)
     # The text may come from a document: no line of it may pass for one of our notes.
-    text = "".join(f"\\{line.lstrip()}" if _LIKE_A_NOTE.match(line) else line for line in lines)
+    text = _RULE.sub(r"\1\\\2", _NOTE.sub(r"\1\\\2", answer.answer))
     return f"{text}\n\n---\n{notes}" if notes else text
 
 
