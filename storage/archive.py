@@ -222,7 +222,7 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
             layout = Layout(aside)
             try:
                 current = _check(layout, read_tailoring)
-            except (ValueError, RecursionError) as problem:
+            except ValueError as problem:
                 raise ArchiveError(file, str(problem)) from problem
             report = _report(file, layout, layout.pointer_file, current)
             sync_tree(aside)
@@ -297,10 +297,15 @@ def _check(layout: Layout, read_tailoring: Callable[[str], object]) -> int:
     stated, folders = layout.stated(), layout.folders()
     if stated is None or stated.current is None or stated.current not in folders:
         raise ValueError("its CURRENT names no generation in it")
+    readers: dict[Path, Callable[[str], object]] = dict.fromkeys(_programs(layout.root), json.loads)
     if (tailoring := layout.root / "tailoring.toml").exists():
-        read_tailoring(tailoring.read_text(encoding="utf-8"))
-    for path in _programs(layout.root):
-        json.loads(path.read_bytes())
+        readers[tailoring] = read_tailoring
+    for path, read in readers.items():
+        try:
+            read(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            name = path.relative_to(layout.root).as_posix()
+            raise ValueError(f"its {name} cannot be understood ({error})") from error
     for number in folders:
         _check_generation(layout.folder(number), number)
     if layout.database_file.is_file():

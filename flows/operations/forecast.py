@@ -51,7 +51,7 @@ RULE = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What a run would read: the passages of the next generation, those of them to extract and to
     embed, and how many each further step goes by.
     """
@@ -113,7 +113,7 @@ def _rate(seen: Counter[str], rule: StepRate, passages: int) -> StepRate:
     return StepRate(of_each, tokens, seen["output_tokens"] / calls, known=True)
 
 
-async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> Plan:
+async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:
     settings = runtime.settings
     changes = await sync(await load(sources), options.full, options.allow_removals, runtime)
     new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))
@@ -135,10 +135,10 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
     # Where another author makes what a step makes, it is made anew of everything.
     every = len(staying) + len(new)
     changed = {step: len(unread) if author == earlier[step] else every for step, author in authors.items()}
-    return Plan(changes, [*staying, *new], unread, new, changed)
+    return RunPlan(changes, [*staying, *new], unread, new, changed)
 
 
-def _step(step: str, plan: Plan, rate: StepRate, runtime: Runtime) -> StepForecast:
+def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepForecast:
     """Say what a step would take; of extractions the prompts are counted as they would be sent."""
     maker = runtime.makers[step]
     calls = round(rate.calls * plan.changed[step])
@@ -164,7 +164,7 @@ def _step(step: str, plan: Plan, rate: StepRate, runtime: Runtime) -> StepForeca
     )
 
 
-def _embedding(plan: Plan, embedder: ApiEmbedder, runtime: Runtime) -> StepForecast:
+def _embedding(plan: RunPlan, embedder: ApiEmbedder, runtime: Runtime) -> StepForecast:
     windows = windows_of(plan.new, embedder)
     stored: Container[str] = ()
     if plan.changes.generation is not None:

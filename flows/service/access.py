@@ -171,7 +171,7 @@ def _hashed(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class Keys:
+class KeyList:
     """The callers by the hash of their key, and the requests that each made in the last minute."""
 
     def __init__(self, settings: ServiceSettings) -> None:
@@ -211,7 +211,7 @@ Header = Annotated[str | None, Depends(APIKeyHeader(name="x-api-key", auto_error
 
 async def admitted(request: Request, bearer: Bearer, header: Header) -> Caller:
     """Give the caller that a request's key names, for this request and its log."""
-    keys: Keys = request.app.state.keys
+    keys: KeyList = request.app.state.keys
     caller = keys.caller(bearer.credentials.strip() if bearer else header)
     CALLER.set(caller)
     request.scope["caller"] = caller.name

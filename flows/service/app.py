@@ -18,7 +18,7 @@ from flows.runtime import ASKING, check_prices
 from flows.service import mcp_server, openai_api, page_routes, rest
 from flows.service.access import (
     Guard,
-    Keys,
+    KeyList,
     NotReady,
     RequestLimits,
     error_answer,
@@ -99,7 +99,7 @@ def create_app(
         lifespan=lifespan,
         responses={status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in REFUSALS},
     )
-    app.state.service, app.state.keys, app.state.mcp = service, Keys(settings.service), mcp
+    app.state.service, app.state.keys, app.state.mcp = service, KeyList(settings.service), mcp
     app.state.begun = lambda: None  # whoever serves it wants to be told
     for router in (rest.router, openai_api.router, page_routes.router, mcp_server.router):
         app.include_router(router)
