@@ -1,4 +1,4 @@
-"""Whether questions over many financial reports are answered exactly, and their tables read whole."""
+"""Whether questions over many financial reports are answered exactly."""
 
 import asyncio
 import json
@@ -13,13 +13,10 @@ from benchmarks.sets import index, read_rows, settings_in, write_rows
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
-from prompts.text.amounts import amounts_in
 from prompts.text.words import is_han
 from storage.answer_records import Answer
 from storage.evaluation_records import EvaluationQuestion
-from storage.records import Document, Record
-from tasks.load.sources import compose, read_sources
-from tasks.tables.relations import GridCell, relations_of
+from storage.records import Record
 
 QUESTIONS, DOCUMENTS = (f"router/loong_financial_{name}.jsonl.gz" for name in ("questions", "docs"))
 MODES: dict[str, AskOptions] = {
@@ -27,7 +24,6 @@ MODES: dict[str, AskOptions] = {
     "chunk": AskOptions(structure="chunk"),
     "naive": AskOptions(mode="naive"),
 }
-_CLOSE = 1e-9
 
 
 class Result(Record):
@@ -148,56 +144,3 @@ def shown(result: Result) -> list[str]:
         f"   answered: {list(answer.values)} [{answer.trace.structure}, {answer.fallback}]",
         *(f"             {line}" for line in answer.answer.splitlines()[:9]),
     ]
-
-
-@measure(files=[QUESTIONS, DOCUMENTS])
-def tables(run: Run) -> None:
-    """Are the cells of financial reports found where they stand, and the figures that questions ask for among them?
-
-    Loong's 161 financial reports, read with the project's own loader, all their tables with its reader, and the gold
-    figures of the questions that look up one figure of one company.
-    """
-    documents = compose(read_sources([run.file(DOCUMENTS)]).parts)[: run.limit]
-    started = time.process_time()
-    cells = {document.id: cells_of(document) for document in documents}
-    seconds = time.process_time() - started
-    texts = {document.id: document.text for document in documents}
-    exact = [texts[name][cell.start : cell.end] == cell.raw != "" for name, own in cells.items() for cell in own]
-    figures = {
-        "documents": len(documents),
-        "cells": len(exact),
-        "figures": sum(cell.number is not None for own in cells.values() for cell in own),
-        "stand where they say": share(exact),
-        "CPU s a million characters": seconds / max(sum(map(len, texts.values())), 1) * 1e6,
-    }
-    run.table("cells of the tables", {"all": figures})
-    questions = [one for one in questions_in(run.options.data) if one.kind == LEVELS[0] and amounts_in(one.answers[0])]
-    rows = {}
-    for language in ("en", "zh"):
-        own = [one for one in questions if language_in(one) == language and set(one.gold_documents) & set(cells)]
-        found = [any(holds(cells.get(name, ()), one.answers[0]) for name in one.gold_documents) for one in own]
-        rows[language] = {"questions": len(own), "in the cells": share(found)}
-    run.table("figures asked for", rows)
-
-
-def cells_of(document: Document) -> list[GridCell]:
-    """All cells of a document's tables beside the names of their rows."""
-    return [
-        cell
-        for table in relations_of([document])
-        for row in table.rows
-        for place, cell in enumerate(row)
-        if cell is not None and place
-    ]
-
-
-def holds(cells: Sequence[GridCell], answer: str) -> bool:
-    """Whether a figure of a gold answer is one of the cells, its scale and its sign aside."""
-    gold = {abs(amount.number) for amount in amounts_in(answer)} - {0.0}
-    return any(
-        abs(number - one) <= _CLOSE * one
-        for cell in cells
-        if cell.number is not None
-        for number in {abs(cell.number), abs(cell.number) / cell.scale}
-        for one in gold
-    )

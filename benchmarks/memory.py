@@ -22,7 +22,7 @@ from tasks.route import SEARCH
 from tasks.watching import watched
 
 TAUS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-OWN_TAUS = (0.4, 0.6, 0.8, 0.9, 1.0)
+OWN_TAUS = (0.7, 0.8, 0.9, 0.95)
 GROUPS = 100  # of like questions
 TUNED_FROM = 336  # groups from here on were seen while the trigger's rules were written
 
@@ -222,7 +222,7 @@ def memory_paraphrases(run: Run) -> None:
                     rows[f"τ {tau} {name}"] = {
                         "groups": len(part), "hit": share(list(hits.values())), "false": share(list(false.values()))
                     }  # fmt: skip
-                    if tau == 0.8 and name == "odd":
+                    if tau == 0.9 and name == "odd":
                         wrong += [text for text, used in hits.items() if not used]
                         wrong += [text for text, used in false.items() if used]
                 remembered = len(session.runtime.workspace.database.memory.entries())

@@ -135,10 +135,13 @@ def figures(rows: Sequence[AnswerRow]) -> dict[str, Cell]:
 def rows_of(run: Run, asked: AskedSet, way: str, questions: Sequence[EvaluationQuestion]) -> list[AnswerRow]:
     """What the questions get in one way; each row is kept as soon as it is there."""
     options, path = run.options, asked.folder / asked.kept
+    helpers = None if way in PASSAGES else run.options.helpers
+    shown = f"{way} + {', '.join(helpers)}" if helpers else way
     known = _read(path, options.model) if path.is_file() else {}
     model = {} if way in PASSAGES else {
         "lm": f"openai/{options.model}", "lm_base_url": options.base_url, "lm_api_key": "none",
         "timeout": options.timeout, "concurrency": 1, "profile": options.profile,
+        "helper_steps": helpers,
     }  # fmt: skip
     plain = PlainModel(options.base_url, options.model, options.timeout, asked.folder / "plain.jsonl", asked.prompt)
     rows = []
@@ -149,7 +152,7 @@ def rows_of(run: Run, asked: AskedSet, way: str, questions: Sequence[EvaluationQ
                 row = plain.answered(asked.name, way, question, [asked.texts[name] for name in documents])
             else:
                 row = asyncio.run(_asked(asked.name, EFFORTS[way], question, session))
-            row = row.model_copy(update={"model": options.model})
+            row = row.model_copy(update={"model": options.model, "way": shown})
             old = known.get((options.model, row.id, row.way))
             if old is not None and not row.tokens_in and (old.answer, old.error) == (row.answer, row.error):
                 row = old  # every call came from the cache

@@ -7,6 +7,7 @@ from benchmarks.model_unanswerable import measure_unanswerable
 from benchmarks.runner import Run, measure, names_of, option, whole_number
 from benchmarks.sets import settings_in
 from flows.runtime import open_runtime
+from prompts.engine.effort import HELPERS
 from prompts.engine.models import Models
 
 PARTS = ("steps", "answers", "unanswerable", "graph")
@@ -21,6 +22,10 @@ PARTS = ("steps", "answers", "unanswerable", "graph")
     option("--ways", type=names_of(WAYS), default=list(WAYS), metavar="A,B", help=", ".join(WAYS)),
     option("--seed", type=int, default=7, help="which questions are taken, and in which order (7)"),
     option("--profile", choices=("auto", "small", "large"), default="auto", help="what the model can do (auto)"),
+    option(
+        "--helpers", type=names_of(HELPERS), metavar="A,B",
+        help="of the answers by Trellis: these helping steps ask the model (as the profile says)",
+    ),
     option("--timeout", type=whole_number, default=1_800, help="seconds that an answer may take (1,800)"),
     option(
         "--sets", dest="question_sets", type=names_of(ASKED), default=list(ASKED[:1]), metavar="A,B",

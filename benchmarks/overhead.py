@@ -21,7 +21,9 @@ from flows.question import AskOptions
 from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
+from prompts.engine.calls import Call, Reply
 from prompts.engine.embedders import Embedder
+from prompts.engine.lm import ServedLM
 from storage.answer_records import Effort
 from storage.records import Record
 from tests.server.client import Server, serving
@@ -193,8 +195,7 @@ async def asked(questions: Sequence[tuple[str, str]], workspace: Path, effort: E
     """Every question once, one after another, after one that is not counted (it opens the index)."""
     costs = []
     with open_session(_runtime(workspace)) as session:
-        transport: Any = session.runtime.query_models.client("answer").transport  # type: ignore[union-attr]  # it has a model
-        transport.lm = lm = _RecordingLM(transport.lm)
+        lm = _RecordingLM(session.runtime.query_models.lm("answer"))
         embedder = open_embedding(session.runtime.settings, None)
         for kind, question in [WARM_QUESTION, *questions]:
             spent, answer = await spent_on(answer_question(question, AskOptions(effort=effort), session))
@@ -220,24 +221,23 @@ async def _embedded(embedder: Embedder, text: str, times: int) -> None:
 
 
 class _RecordingLM:
-    """A `dspy.LM` that keeps its requests."""
+    """Keeps the calls that a model is sent."""
 
-    def __init__(self, lm: Any) -> None:
+    def __init__(self, lm: ServedLM) -> None:
         self._lm = lm
-        self._requests: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self._calls: list[Call] = []
+        self._send = lm.send
+        lm.send = self._sent  # type: ignore[method-assign]  # what is measured stands between
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lm, name)
-
-    async def acall(self, *request: Any, **options: Any) -> Any:
-        self._requests.append((request, options))
-        return await self._lm.acall(*request, **options)
+    async def _sent(self, call: Call, show: Any = None) -> Reply:
+        self._calls.append(call)
+        return await self._send(call, show)
 
     async def send_again(self) -> None:
         """Send what was sent since the last time once more, one after another."""
-        for request, options in self._requests:
-            await self._lm.acall(*request, **options)
-        self._requests.clear()
+        for call in self._calls:
+            await self._send(call)
+        self._calls.clear()
 
 
 def _runtime(workspace: Path) -> Runtime:

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.runner import DATA, Cell, Run, measure
-from prompts.engine.embedders import Embedder, open_embedder
+from prompts.engine.embedders import Embedder
 from prompts.engine.local_models import CrossEncoder
 from prompts.engine.models import Models
+from prompts.engine.opening import open_embedder
 from prompts.filter import Filter
 from prompts.route import features
 from prompts.text.question import parse_question

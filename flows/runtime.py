@@ -12,13 +12,14 @@ import httpx
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, rate_limit
 
 from flows.settings import Settings
-from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache, open_embedder
+from prompts.engine.embedders import Embedder, EmbeddingForm, VectorCache
 from prompts.engine.embedding_api import ApiEmbedder
 from prompts.engine.errors import ModelMisconfigured, ModelUnavailable
 from prompts.engine.limits import RateLimiter
 from prompts.engine.local_models import CrossEncoderScorer
 from prompts.engine.models import Models, Role
-from prompts.engine.rerankers import Reranker, open_reranker
+from prompts.engine.opening import open_embedder, open_reranker
+from prompts.engine.rerankers import Reranker
 from prompts.engine.spending import Meter, SpendBudget, Spent
 from prompts.engine.step import Step
 from prompts.extract import Extract, extractor

@@ -26,9 +26,9 @@ from pydantic import (
 
 from flows.orchestration.secret_blocks import secret_of
 from flows.own_prompts import check_instructions, read_instructions
-from prompts.engine.effort import Effort, Profile
-from prompts.engine.models import OFFLINE, GgufSettings, Role
-from prompts.engine.providers import Backend
+from prompts.engine.effort import Effort, HelperStep, Profile
+from prompts.engine.providers import OFFLINE, Backend, GgufSettings
+from prompts.engine.roles import Role
 from prompts.tailoring import UNTAILORED, Tailoring, Unfit
 
 # In the place of a key: the name of a secret block of Prefect's follows.
@@ -81,6 +81,12 @@ def _apart(value: object) -> object:
     return [part.strip() for part in value.split(";") if part.strip()]
 
 
+def _steps(value: object) -> object:
+    """Read the steps; `none` is an empty list."""
+    steps = _apart(value)
+    return [] if steps == ["none"] else steps
+
+
 def _key_rows(value: object) -> object:
     rows = _apart(value)
     if isinstance(value, str) and not rows:
@@ -111,6 +117,7 @@ FolderPath = Annotated[Path, BeforeValidator(_nameable)]
 Key = Annotated[SecretStr, BeforeValidator(_from_block)]
 ModelOptions = Annotated[dict[str, Any], BeforeValidator(_parameters)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_apart)]
+HelperSteps = Annotated[frozenset[HelperStep] | None, BeforeValidator(_steps)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Probability = Annotated[float, Field(gt=0, le=1)]
@@ -196,6 +203,10 @@ class ModelSettings(Area):
     """What the models can do: a `small` one is not asked for steps that it gains nothing by
     ([models](models.md#profile)). `auto` goes by the size in the name: below 14 billion parameters
     is small."""
+    helper_steps: HelperSteps = None
+    """Which of the steps that help an answer ask a model, whatever the profile: some of `rewrite`,
+    `choose`, `route`, `structurize`, `filter`, `decompose`, `rate` with semicolons between, or
+    `none`. Not set, a `large` profile asks all, a `small` one none."""
     prompts: FolderPath | None = None
     """A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts))."""
     instructions: dict[str, str] = Field(default_factory=dict)
@@ -235,9 +246,6 @@ class CallLimits(Area):
     each 40 tokens of the prompt ([models](models.md#slow-machines))."""
     max_tokens: int = Field(default=4096, ge=16)
     """The most tokens that a model writes in one call; what is cut gets twice as many, once."""
-    batches: bool = False
-    """Whether the calls of an index run go in batches (OpenAI, Anthropic, Gemini, xAI), at half the
-    price: an answer may take a day ([models](models.md#batches))."""
     answer_cache: bool = True
     """Whether a question's steps may get an answer that a model has given to the same prompt
     before."""
@@ -387,8 +395,8 @@ class AnswerSettings(Area):
     judges support; without it words and figures do."""
     memory: Literal["on", "off"] = "on"
     """Whether answers are remembered."""
-    tau: Share = 0.8
-    """How like a remembered question must be, by words or by cosine ([memory](memory.md))."""
+    tau: Share = 0.9
+    """How like a remembered question must be: the cosine of both ([memory](memory.md))."""
     theta: PositiveInt = 1
     """How many documents memory must know of it."""
     pages: FolderPath | None = None

@@ -33,15 +33,8 @@ from prompts.engine.effort import (
     guessed_profile,
 )
 from prompts.engine.key_masking import keep_secret, secrets_of_address, secrets_of_environment
-from prompts.engine.models import (
-    BACKGROUND,
-    OFFLINE,
-    ROLES,
-    CallSettings,
-    GgufSettings,
-    ModelChoice,
-    Role,
-)
+from prompts.engine.providers import OFFLINE, GgufSettings, ModelChoice
+from prompts.engine.roles import BACKGROUND, ROLES, CallSettings, Role
 from prompts.engine.spending import window_of
 from prompts.tailoring import (
     EntityType,
@@ -158,7 +151,7 @@ class Settings(AllAreas, BaseSettings):
         effort = effort or self.effort
         limits = {name: getattr(self, f"{name}_tokens") for name in LIMIT_NAMES}
         window = self.context_window or self._known_window(effort)
-        return Policy.of(effort, window, limits, self.profile_in_force())
+        return Policy.of(effort, window, limits, self.profile_in_force(), self.helper_steps)
 
     def profile_in_force(self) -> Profile:
         """The profile that is set; else small as soon as a model that a question asks is small."""
@@ -205,7 +198,6 @@ class Settings(AllAreas, BaseSettings):
             max_attempts=self.max_attempts,
             timeout=self.timeout,
             max_tokens=self.max_tokens,
-            batches=self.batches,
             gguf=GgufSettings(self.gguf_context, self.gguf_slots, self.gguf_threads),
             sampling={role: self._sampling(role) for role in ROLES},
             retry_temperature=self.retry_temperature,

@@ -189,7 +189,7 @@ class AnswerStep(TailoredStep):
     writes_in = "question"
     notes_field: ClassVar[str] = "notes"
 
-    def __init__(self, models: Models, on_text: Show | None = None, language: str = "") -> None:
+    def __init__(self, models: Models | None = None, on_text: Show | None = None, language: str = "") -> None:
         super().__init__(models, Tailoring(language=language))
         self.on_text = on_text
 

@@ -1,26 +1,120 @@
-"""The examination of models: each is asked once, by a step of ours, with a tiny input whose answer is known."""
+"""The examination of models: each is asked once for each sort of step, with a tiny input whose right outcome is known.
+
+The inputs have answers that are beyond doubt, so that a model that fails one is too weak for the step.
+"""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import dspy
+
 from prompts.answer import AnswerStep, NumberedText, evidence_text
+from prompts.decompose import Decompose
 from prompts.engine.errors import EngineError
-from prompts.engine.lm import LmTransport
 from prompts.engine.models import OFFLINE, ROLES, Models, Role
 from prompts.engine.spending import Meter, Spent
+from prompts.engine.step import Step
 from prompts.extract import extractor
+from prompts.filter import HYPOTHESES, Filter
+from prompts.rewrite import Rewrite
+from prompts.route import Route
 from prompts.tailoring import UNTAILORED
 
 SLOW = 20.0  # seconds for an answer of a few tokens
 QUESTION, TEXT = "In which year was Ada Korb born?", "Ada Korb was born in Velin in 1912."
+BESIDE = "The harbour of Orla has two cranes, which were painted in May."
 NAMED = ("Ada Korb", "Velin", "1912")  # all that an extraction of the text may name
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A step with a tiny input: `right` says whether what it makes of the input is so beyond doubt; `asked` tells
+    the user what was asked, and `shown` takes of the outcome what is told where it is wrong."""
+
+    step: Callable[[Models], Step]
+    asked: str
+    inputs: Mapping[str, object]
+    shown: Callable[[dspy.Prediction], object]
+    right: Callable[[dspy.Prediction], bool]
+
+
+def _names(found: dspy.Prediction) -> set[str]:
+    return {entity.name for entity in found.found.entities}
+
+
+def _labels(found: dspy.Prediction) -> dict[int, str]:
+    return {judgement.passage: judgement.label for judgement in found.judged.judgements}
+
+
+_ANSWER = Probe(
+    AnswerStep,
+    f"what {TEXT!r} says",
+    {
+        "question": QUESTION,
+        "response": "",
+        "notes": "",
+        "evidence": evidence_text([NumberedText(1, "Velin", TEXT)]),
+    },
+    lambda found: found.written.answer,
+    lambda found: "1912" in found.written.answer,
+)
+# The roles whose steps have a form of their own; any other is asked for an answer.
+PROBES: Mapping[Role, Probe] = {
+    "extract": Probe(
+        lambda models: extractor(models, 0, UNTAILORED, claims=False),
+        f"what {TEXT!r} names",
+        {"title": "", "passage": TEXT},
+        lambda found: str(found.found),
+        lambda found: {"Ada Korb", "Velin"} <= _names(found) <= set(NAMED),
+    ),
+    "filter": Probe(
+        Filter,
+        f"which passage tells {QUESTION!r}",
+        {
+            "passages": evidence_text([NumberedText(1, "Orla", BESIDE), NumberedText(2, "Velin", TEXT)]),
+            "hypothesis": HYPOTHESES["either"],
+            "question": QUESTION,
+        },
+        _labels,
+        lambda found: _labels(found).get(2) == "entailment" != _labels(found).get(1),
+    ),
+    "rewrite": Probe(
+        Rewrite,
+        "what 'Where was she born?' means after 'Who taught Ada Korb?'",
+        {"history": ["Who taught Ada Korb?"], "question": "Where was she born?"},
+        lambda found: found.rewriting.question,
+        lambda found: "Ada Korb" in found.rewriting.question,
+    ),
+    "decompose": Probe(
+        Decompose,
+        "for the parts of a question for two things",
+        {"knowledge": [], "question": "Who designed Orla Bridge and when was Ada Korb born?"},
+        lambda found: found.parts.questions,
+        lambda found: len(found.parts.questions) > 1 and "Orla Bridge" in found.parts.questions[0],
+    ),
+    "route": Probe(
+        Route,
+        "for the form that compares figures of eight bridges",
+        {
+            "core_content": ["bridges.csv: rows of bridges with their length, cost and year"],
+            "question": "Compare the costs of the eight bridges and add up their lengths.",
+        },
+        lambda found: found.routed.structure,
+        lambda found: found.routed.structure == "table",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedModel:
-    """What was seen of one role's model. `structured`: what holds its server to a form; "offline" without a model."""
+    """What was seen of one role's model, at the step that was asked for.
+
+    `structured`: what holds its server to a form; "offline" without a model.
+    """
 
     role: Role
+    step: str = ""
     model: str = OFFLINE
     address: str = ""
     ok: bool = True
@@ -33,42 +127,36 @@ class ExaminedModel:
 
 
 async def examine(models: Models) -> list[ExaminedModel]:
-    """One row for each role, in the order of ROLES. A model that several roles share is asked once for each form."""
+    """One row for each role, in the order of ROLES. A model that several roles share is asked once for each probe.
+
+    A step that the profile spares is not asked for: its role is examined by an answer.
+    """
     fresh = models.examined()
     asked: dict[object, asyncio.Task[ExaminedModel]] = {}
+    probes = {role: _ANSWER if models.policy.spared(role) else PROBES.get(role, _ANSWER) for role in ROLES}
     async with asyncio.TaskGroup() as group:
         for role, choice in models.chosen.items():
-            if (choice, role == "extract") not in asked:
-                asked[choice, role == "extract"] = group.create_task(_examined(fresh.metered(Meter()), role))
-    rows = {role: asked[choice, role == "extract"].result() for role, choice in models.chosen.items()}
+            key = (choice, id(probes[role]))
+            if key not in asked:
+                asked[key] = group.create_task(_examined(fresh.metered(Meter()), role, probes[role]))
+    rows = {role: asked[choice, id(probes[role])].result() for role, choice in models.chosen.items()}
     return [replace(rows[role], role=role) if role in rows else ExaminedModel(role) for role in ROLES]
 
 
-async def _examined(models: Models, role: Role) -> ExaminedModel:
+async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
     if models.encoder(role) is not None:  # it writes nothing that could be examined
-        return ExaminedModel(role, models.name(role), structured="labels")
-    # Extraction has a form of its own.
-    step = extractor(models, 0, UNTAILORED, claims=False) if role == "extract" else AnswerStep(models)
+        return ExaminedModel(role, model=models.name(role), structured="labels")
+    step = probe.step(models)
     step.__dict__["role"] = role  # this one instance stands for the role
     problem, address, structured, advice = "", "", "", list[str]()
     try:
-        client = models.client(role)
-        assert client is not None  # noqa: S101 - only roles with a model are examined
-        address = client.transport.address
-        if role == "extract":
-            extracted = (await step.acall(title="", passage=TEXT)).found
-            names = [entity.name for entity in extracted.entities]
-            answer_text, right = str(extracted), {"Ada Korb", "Velin"} <= set(names) <= set(NAMED)
-        else:
-            evidence = evidence_text([NumberedText(1, "Velin", TEXT)])
-            asked = await step.acall(question=QUESTION, response="", notes="", evidence=evidence)
-            answer_text, right = asked.written.answer, "1912" in asked.written.answer
-        structured = client.transport.structured
-        if isinstance(client.transport, LmTransport):
-            address = client.transport.place
-        if not right:
-            problem = f"asked what {TEXT!r} says, it answered {answer_text!r}"
-            advice.append("Use a stronger model for this role: it answered in form, but not what the text says.")
+        lm = models.lm(role)
+        address = lm.address
+        found = await step.acall(**probe.inputs)
+        structured = lm.structured
+        if not probe.right(found):
+            problem = f"asked {probe.asked}, it answered {probe.shown(found)!r}"
+            advice.append(f"It is too weak for the step {step.step!r}: use a stronger model for this role.")
     except EngineError as error:
         problem, advice = error.message, [error.remedy]
     spent = next((spent for _, _, spent in models.meter.rows()), Spent())
@@ -82,6 +170,15 @@ async def _examined(models: Models, role: Role) -> ExaminedModel:
         slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
         advice.append(f"{slow}: an index run will take long, and says how long before it starts.")
     return ExaminedModel(
-        role, models.name(role), address, not problem, spent.seconds, spent.input_tokens, spent.output_tokens,
-        structured or "unknown", problem, tuple(advice)
-    )  # fmt: skip
+        role=role,
+        step=step.step,
+        model=models.name(role),
+        address=address,
+        ok=not problem,
+        seconds=spent.seconds,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        structured=structured or "unknown",
+        problem=problem,
+        advice=tuple(advice),
+    )

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, TypeVar
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful
 from prompts.engine.helper import helped
 from prompts.engine.models import Models
-from prompts.engine.output_formats import ItemsFormat, JsonFormat, RecordsFormat
 from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.engine.step import Inputs, Outputs
 from prompts.extracted import ALIAS_PREDICATE, ClaimFound, EntityFound, Extracted, RelationFound, known, merge
@@ -229,11 +229,11 @@ class _ReadingStep(TailoredStep):
     """A step that reads a passage for things of the configured kinds."""
 
     role = "extract"
-    output_format: ClassVar[JsonFormat] = RecordsFormat(E="entities", R="relations")
+    output_format: ClassVar[StepAdapter] = StepAdapter(E="entities", R="relations")
     writes_in = "passage"
     examples = EXAMPLES
 
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(self, models: Models | None = None, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.demos = [_shown(example) for example in tailoring.examples]
 
@@ -259,7 +259,7 @@ class Glean(_ReadingStep):
     step = "glean"
     task: ClassVar[type[dspy.Signature]] = GleanGraph
 
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(self, models: Models | None = None, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.demos = [_missed(example) for example in self.demos]
 
@@ -273,7 +273,7 @@ class GleanWithClaims(Glean):
     """The same with what was missed of claims."""
 
     task = GleanClaims
-    output_format = RecordsFormat(E="entities", R="relations", C="claims")
+    output_format = StepAdapter(E="entities", R="relations", C="claims")
 
 
 class Extract(_ReadingStep):
@@ -283,7 +283,7 @@ class Extract(_ReadingStep):
     task: ClassVar[type[dspy.Signature]] = ExtractGraph
     further: ClassVar[type[Glean]] = Glean
 
-    def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, tailoring)
         self.gleanings = gleanings
 
@@ -343,10 +343,10 @@ class ExtractBriefly(Extract):
     """
 
     task = ListGraph
-    output_format = ItemsFormat(bounded=True)
+    output_format = StepAdapter(items=True, bounded=True)
     examples = ()
 
-    def __init__(self, models: Models, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
         super().__init__(models, gleanings, tailoring)
         self.demos = [_briefly(example) for example in self.demos]
 
@@ -360,7 +360,7 @@ class ExtractWithClaims(Extract):
     """The same with the passage's claims, for which a model is asked in the same call."""
 
     task = ExtractClaims
-    output_format = RecordsFormat(E="entities", R="relations", C="claims")
+    output_format = StepAdapter(E="entities", R="relations", C="claims")
     further = GleanWithClaims
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful, first_fitting, rough_tokens
-from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import Inputs, Outputs, Step, left_out
 from prompts.offline.read_reports import follow_ups_offline, rate_offline
 from prompts.text.evidence import Evidence
@@ -81,7 +81,7 @@ class Partial(Step):
     role = "answer"
     writes_in = "question"
     task = AnswerPartly
-    output_format = ItemsFormat()
+    output_format = StepAdapter(items=True)
 
     async def run(self, reports: Sequence[Offered], topic: CollectionTopic) -> list[PointWritten]:
         """Points in the model's order, as it wrote them."""
@@ -154,7 +154,7 @@ class Explore(Step):
     role = "answer"
     writes_in = "question"
     task = ExploreReports
-    output_format = ItemsFormat()
+    output_format = StepAdapter(items=True)
 
     async def run(self, focus: str, texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
         """Points as the model wrote them; follow-ups are bounded, the best first."""
@@ -210,7 +210,7 @@ class Rate(Step):
     step = "rate"
     role = "filter"
     task = RateReports
-    output_format = ItemsFormat()
+    output_format = StepAdapter(items=True)
 
     async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float | None]:
         """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful
-from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import Inputs, Outputs
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
@@ -82,7 +82,7 @@ class WriteReports(TailoredStep):
     role = "report"
     task = WriteReport
     writes_in = "statements"
-    output_format = ItemsFormat()
+    output_format = StepAdapter(items=True)
 
     def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
         """The report that needs no model; None where a model has to write it."""

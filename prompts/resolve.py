@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import dspy
 from pydantic import BaseModel, ConfigDict, Field
 
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful, first_tokens
-from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import Inputs, Outputs, Step, left_out
 
 PAIRS_IN_ONE_CALL = 20
@@ -87,7 +87,7 @@ class Resolve(Step):
     step = "resolve"
     role = "resolve"
     task = ResolveNames
-    output_format = ItemsFormat()
+    output_format = StepAdapter(items=True)
 
     async def run(self, pairs: Sequence[Pair]) -> list[Decided]:
         """In the order of the pairs; at most PAIRS_IN_ONE_CALL are meant to be asked at once."""

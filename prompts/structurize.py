@@ -172,7 +172,7 @@ class Structurize(Step):
         "table": BuildTable, "graph": BuildGraph, "algorithm": BuildAlgorithm, "catalogue": BuildCatalogue,
     }  # fmt: skip
 
-    def __init__(self, models: Models, structure: StructureName = "table") -> None:
+    def __init__(self, models: Models | None = None, structure: StructureName = "table") -> None:
         super().__init__(models)
         self.structure, self.__dict__["task"] = structure, self.forms.get(structure, BuildTable)  # of this one instance
 

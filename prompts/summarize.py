@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import dspy
 from pydantic import BaseModel, Field
 
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import Doubtful, rough_tokens
-from prompts.engine.output_formats import ItemsFormat
 from prompts.engine.step import Inputs, Outputs, left_out
 from prompts.tailored_step import TailoredStep
 from prompts.text.regex import regex
@@ -112,7 +112,7 @@ class DescribeRelations(TailoredStep):
     role = "summarize"
     task = SummarizeRelations
     writes_in = "relations"
-    output_format = ItemsFormat()
+    output_format = StepAdapter(items=True)
 
     async def run(self, relations: Sequence[StatedRelation]) -> list[RelationDescribed | None]:
         """In the order of the relations; None for one that the model left out twice."""

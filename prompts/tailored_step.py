@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from prompts.engine.adapter import unwrapped
 from prompts.engine.models import Models
-from prompts.engine.output_formats import unwrapped
 from prompts.engine.prompt_guard import neutralise
 from prompts.engine.step import Step
 from prompts.tailoring import UNTAILORED, Tailoring
@@ -13,7 +13,7 @@ from prompts.tailoring import UNTAILORED, Tailoring
 class TailoredStep(Step):
     """A step that writes for somebody; with `sparing` no model is asked where rules give what it would."""
 
-    def __init__(self, models: Models, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
+    def __init__(self, models: Models | None = None, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
         super().__init__(models)
         self.tailoring = tailoring
         self.language = tailoring.language

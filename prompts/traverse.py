@@ -116,7 +116,7 @@ class PlanTraversal(Step):
     role = "classify"
     task = PlanQuestion
 
-    def __init__(self, models: Models, wrong_with: Callable[[TraversalPlan], str] = lambda _: "") -> None:
+    def __init__(self, models: Models | None = None, wrong_with: Callable[[TraversalPlan], str] = lambda _: "") -> None:
         super().__init__(models)
         self.wrong_with = wrong_with
         self._told = False

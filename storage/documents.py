@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from typing import Any, cast
 from unicodedata import normalize
 
+from pydantic import TypeAdapter
+
 from storage.columns import Columns
 from storage.database import (
     CHUNKS_IN_ORDER,
@@ -21,7 +23,7 @@ from storage.database import (
     sparse_counts,
 )
 from storage.errors import UnknownDocument
-from storage.records import Chunk, Document, DocumentText, Part, Record, Triple, by_key
+from storage.records import Chunk, Document, DocumentText, Part, Record, Table, Triple, by_key
 
 _AT_ONCE = 5_000  # documents whose rows are made at one time
 
@@ -38,7 +40,8 @@ def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
     return [name if name in known else composed.get(normalize("NFC", name), name) for name in names]
 
 
-_PART = "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages"
+_PART = "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages, tables"
+_TABLES = TypeAdapter(tuple[Table, ...])
 
 
 def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
@@ -49,13 +52,14 @@ def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
         cursor = start + len(part.text) if start >= 0 else cursor
         place = (start, cursor, None) if start >= 0 else (0, 0, part.text)
         metadata = json.dumps(part.metadata, ensure_ascii=False)
+        tables = _TABLES.dump_json(part.tables).decode()
         named = (part.document, part.source, part.path, part.kind, part.title)
-        yield (*named, *place, _triples_to_json(part), metadata, part.pages, ordinal, part.hash)
+        yield (*named, *place, _triples_to_json(part), metadata, part.pages, tables, ordinal, part.hash)
 
 
 def _part(row: Sequence[Any], document_text: str) -> Part:
     """The part of a row of `_PART`."""
-    document, source, path, kind, title, start, end, own_text, triples, metadata, pages = row
+    document, source, path, kind, title, start, end, own_text, triples, metadata, pages, tables = row
     text = document_text[start:end] if own_text is None else own_text
     return Part(
         document=document,
@@ -67,6 +71,7 @@ def _part(row: Sequence[Any], document_text: str) -> Part:
         triples=_triples_from_json(triples, text),
         metadata=json.loads(metadata),
         pages=tuple(pages),
+        tables=_TABLES.validate_json(tables),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from storage.database import ADDED_TABLES, Database, Selection, Store, selection
+from storage.database import Selection, Store, selection
 from storage.graph_records import (
     ClaimMention,
     Extraction,
@@ -180,10 +180,6 @@ PairDecision = tuple[bool, str]  # whether two names mean the same entity, and t
 
 class ResolutionStore(Store):
     """What each name meant, what a model decided about pairs of names, and what it described."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        database.execute(ADDED_TABLES["descriptions"])
 
     def places(self) -> dict[DocumentName, ResolvedTo]:
         """Where each name went; empty for a generation that was never resolved."""

@@ -62,12 +62,29 @@ class Triple:
         return f"{self.s} -[{self.p}]-> {self.o}"
 
 
+Span = tuple[int, int]  # from the first code point to behind the last
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a table. A cell is the place where it stands in a part's text; None: it is empty.
+
+    `name` is what the text says above the table, or empty. `header` is the place of the line that
+    names the columns, None where the text has no such line.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    header: Span | None
+    rows: tuple[tuple[Span | None, ...], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """What one source says about one document: a text, or triples, one a line in `text`.
 
     `pages` holds the offset in `text` at which each page starts (empty where the format has no
-    pages).
+    pages), `tables` the tables that stand in it.
     """
 
     document: str
@@ -79,6 +96,7 @@ class Part:
     triples: tuple[Triple, ...] = ()
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     pages: tuple[int, ...] = ()
+    tables: tuple[Table, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -138,6 +156,11 @@ class Document(DocumentText):
     @property
     def hash(self) -> str:
         return content_id("doc", *(part.hash for part in self.parts))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of the first part, with which the text begins: places in one are places in the other."""
+        return self.parts[0].tables if self.parts else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ CREATE TABLE documents (
 CREATE TABLE parts (  -- a part is a slice of its document's text; `own_text` is set only where it is not
     document VARCHAR NOT NULL, ordinal INTEGER NOT NULL, source VARCHAR NOT NULL, path VARCHAR NOT NULL, kind VARCHAR NOT NULL,
     title VARCHAR NOT NULL, hash VARCHAR NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL, own_text VARCHAR,
-    triples VARCHAR NOT NULL, metadata VARCHAR NOT NULL, pages INTEGER[] NOT NULL
+    triples VARCHAR NOT NULL, metadata VARCHAR NOT NULL, pages INTEGER[] NOT NULL, tables VARCHAR NOT NULL
 );
 CREATE TABLE chunks (
     id VARCHAR NOT NULL, document VARCHAR NOT NULL, ordinal INTEGER NOT NULL, start_at INTEGER NOT NULL, end_at INTEGER NOT NULL,

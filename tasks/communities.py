@@ -22,7 +22,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import SettingsError
@@ -216,34 +215,28 @@ def community_id(level: int, members: Sequence[str]) -> str:
 
 
 def quality(communities: Sequence[Community], relations: Edges, algorithm: str = LEIDEN) -> CommunityQuality | None:
-    """How well the coarsest level parts the graph of all that has a relation, by the definitions of `cdlib.evaluation`;
-    None where nothing has one."""
+    """How well the coarsest level parts the graph of all that has a relation, as `cdlib.evaluation` defines it.
+
+    None where nothing has one.
+    """
     import numpy as np
 
     coarsest = [community.members for community in communities if community.level == 0]
     if not relations or not coarsest:
         return None
-    group = {member: place for place, members in enumerate(coarsest) for member in members}
-    number = {member: place for place, member in enumerate(group)}
-    named = chain.from_iterable((relation.source, relation.target) for relation in relations)
-    ends = np.fromiter(map(number.__getitem__, named), np.int64, 2 * len(relations)).reshape(-1, 2)
-    # Parallel and opposite relations add up; without any weight modularity has no meaning.
-    low, high = np.sort(ends, axis=1).T
-    pairs, of = np.unique(low * len(number) + high, return_inverse=True)  # as one number: a sort of rows takes longer
-    weights = np.maximum(np.bincount(of.ravel(), [relation.weight for relation in relations]), 1e-6)
-    sides = np.array(list(group.values()))[np.stack(np.divmod(pairs, len(number)), axis=1)]
+    members = {member: place for place, own in enumerate(coarsest) for member in own}
+    graph, group = _undirected(list(members), relations), np.array(list(members.values()))
+    weights, sides = np.array(graph.es["weight"]), group[np.array(graph.get_edgelist())]
     inside = sides[:, 0] == sides[:, 1]
     leaving = np.bincount(sides[~inside].ravel(), minlength=len(coarsest))
     volumes = leaving + 2 * np.bincount(sides[inside, 0], minlength=len(coarsest))
-    strengths = np.bincount(sides.ravel(), np.repeat(weights, 2)) / (2 * weights.sum())
-    coverage = float(weights[inside].sum() / weights.sum())
     return CommunityQuality(
         algorithm=algorithm,
         levels=communities[-1].level + 1,
-        coarsest=sum(len(members) > 1 for members in coarsest),
-        modularity=round(coverage - float(np.square(strengths).sum()), 4),
+        coarsest=sum(len(own) > 1 for own in coarsest),
+        modularity=round(graph.modularity(group.tolist(), weights="weight"), 4),
         conductance=round(float(np.mean(leaving[volumes > 0] / volumes[volumes > 0])), 4),
-        coverage=round(coverage, 4),
+        coverage=round(float(weights[inside].sum() / weights.sum()), 4),
     )
 
 
@@ -371,12 +364,6 @@ def _hierarchy(placed: Mapping[str, _Path], earlier: set[str]) -> Hierarchy:
         if path[-1] in earlier:
             was[communities[path].id] = path[-1]
     return Hierarchy(communities=tuple(sorted({*communities.values()}, key=level_and_id)), was=was)
-
-
-def any_repeated(communities: Sequence[Community]) -> bool:
-    """Whether a community stands once more at the level below, as earlier versions stored those that are not split."""
-    members = {community.id: community.members for community in communities}
-    return any(members.get(community.parent or "") == community.members for community in communities)
 
 
 def level_and_id(community: Community) -> tuple[int, str]:

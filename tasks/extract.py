@@ -7,7 +7,6 @@ from functools import cached_property
 
 from prompts.engine.errors import BudgetSpent, EngineError, ModelMisconfigured, ModelUnavailable
 from prompts.extract import ClaimFound, EntityFound, Extract, Extracted, RelationFound, topic_of
-from prompts.text.regex import regex
 from prompts.text.segment import sentences
 from prompts.text.words import TRAILING, content_terms
 from storage.graph_records import ClaimMention, Extraction, Mention, RelationMention
@@ -18,16 +17,16 @@ from tasks.step import step
 
 # Of the rules that read offline and bind names to places. Prompts need none: their text is part of the hash.
 READER_VERSION = "4"
-_APOSTROPHE = regex("['’]")
-_SIGN_AFTER, _POINT_BEFORE = regex(TRAILING), regex(r"(?<=^\.)|(?<=[^\w.]\.)")
+_APOSTROPHE = re.compile("['’]")
+_SIGN_AFTER, _POINT_BEFORE = re.compile(TRAILING), re.compile(r"(?<=^\.)|(?<=[^\w.]\.)")
 _AROUND_A_QUOTE = " \t\n\"'“”‘’「」『』…."
 # So much of what a claim says must stand in a sentence for it to be the one that says it.
 _SAYS_IT = 0.5
-_LINE = regex(".+")
+_LINE = re.compile(".+")
 # A predicate may hold brackets; where both readings are possible, those in a name are likelier.
 _TRIPLE_LINES = (
-    regex(r"(?P<s>.{1,1000}?) -\[(?P<p>[^\[\]]{0,1000})\]-> (?P<o>.+)"),
-    regex(r"(?P<s>.{1,1000}?) -\[(?P<p>.{0,1000}?)\]-> (?P<o>.+)"),
+    re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>[^\[\]]{0,1000})\]-> (?P<o>.+)"),
+    re.compile(r"(?P<s>.{1,1000}?) -\[(?P<p>.{0,1000}?)\]-> (?P<o>.+)"),
 )
 
 

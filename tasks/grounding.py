@@ -29,7 +29,6 @@ from tasks.statements import can_state
 
 _SUPPORTED, _UNSUPPORTED = 0.5, 0.3  # scores from which, and under which, the flag is set
 _FEW = 5  # words that are no sentence where no mark ends them
-_CHOICE = regex(r"\b(?:or|oder|ou|или)\b|还是", re.I)
 _NEARLY_ALL = 0.9  # of a sentence without a marker must stand in one passage
 _UNCITED = 0.1  # people who judge an answer call a sentence unsupported that cites nothing, whatever it says
 _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
@@ -139,15 +138,11 @@ def _read_all(texts: tuple[str, ...]) -> _Reading:
     )
 
 
-@lru_cache(maxsize=256)
-def _computable(text: str) -> list[tuple[frozenset[str], list[float]]]:
-    """The sentences of a text that hold figures: their terms, and what can be computed with (of a date the year)."""
-    computable = []
-    for start, end in sentences(text):
-        numbers = numbers_in(text[start:end])
-        if numbers:
-            computable.append((_read(text[start:end]).terms - STOPWORDS, numbers))
-    return computable
+def _nearest_numbers(text: str, wanted: frozenset[str]) -> list[float]:
+    """What can be computed with in the sentence that shares most with the wanted terms (of a date the year)."""
+    said = [text[start:end] for start, end in sentences(text)]
+    with_numbers = [sentence for sentence in said if numbers_in(sentence)]
+    return numbers_in(max(with_numbers, key=lambda sentence: len(_read(sentence).terms & wanted), default=""))
 
 
 @lru_cache(maxsize=1024)
@@ -225,11 +220,10 @@ class _Answer(NamedTuple):
         strange = [figure for figure in unshown if not figure.stands_in(values)]
         if not strange:
             return False
-        # Operands: figures of the question, those of the claim that stand there, and those of the sentence of each
-        # passage that is nearest to the claim.
+        # Operands: figures of the question, those of the claim that stand there, and those of the
+        # sentence of each passage that is nearest to the claim.
         wanted = _read(f"{claim} {self.question}").terms
-        nearest = [max(part, key=lambda row: len(row[0] & wanted)) for text in evidence if (part := _computable(text))]
-        found = (number for _, numbers in nearest for number in numbers)
+        found = [number for text in evidence for number in _nearest_numbers(text, wanted)]
         named = [*numbers_in(self.question), *(number for number in numbers_in(claim) if number in values)]
         pool = list(dict.fromkeys([*named, *found]))[:_OPERANDS]
         results = [*map(float, range(self.listed + 1)), sum(pool)]
@@ -246,11 +240,6 @@ class _Answer(NamedTuple):
             return False
         said = (_read(text[start:end]) for text in evidence for start, end in sentences(text))
         return any(_coverage(claim, one)[0] >= _NEARLY_ALL and self._holds_question(one) for one in said)
-
-    def only_chooses(self, claim: str) -> bool:
-        """Whether a sentence says nothing but words of a question that lets one choose: which one is right is not told
-        by words."""
-        return bool(_CHOICE.search(self.question)) and _coverage(claim, _read(self.question))[0] >= _NEARLY_ALL
 
     def _holds_question(self, said: _Reading) -> bool:
         """Whether each word and figure of the question stands in a sentence, its verb as well."""
@@ -271,9 +260,8 @@ class _Answer(NamedTuple):
         if not _words(claim) and not figures_in(claim):  # "Yes [1]." states what was asked, "No [1]." the opposite
             asked = bool(cited) and not is_negated(claim) and _coverage(self.question, evidence)[0] >= _SUPPORTED
             return (True if asked and can_state(self.question, cited) else None), score
-        if (chooses := self.only_chooses(claim)) or is_name_alone(claim) or (not cited and is_fragment(claim)):
-            answers = not chooses and self.answers_question(claim, cited or self.offered)
-            return (True if answers else None), score
+        if _is_bare(claim, cited):
+            return (True if self.answers_question(claim, cited or self.offered) else None), score
         if cited and (score >= _SUPPORTED or (missing < _TELLING and not foreign)):
             return (True if can_state(claim, cited) else None), score
         near = () if cited else [text for text in self.offered if _coverage(claim, _read(text))[0] >= _NEARLY_ALL]
@@ -282,17 +270,14 @@ class _Answer(NamedTuple):
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
 
 
-def is_fragment(claim: str) -> bool:
-    """Whether a claim is a few words without the end of a sentence ("Australian soap opera"), and states nothing."""
-    return not is_han(claim) and not claim.rstrip().endswith((".", "!", "?", ":")) and len(WORD.findall(claim)) <= _FEW
-
-
-def is_name_alone(claim: str) -> bool:
-    """Whether a claim is a name or a figure alone, and states nothing of it."""
+def _is_bare(claim: str, cited: Sequence[str]) -> bool:
+    """Whether a claim is a name or a figure alone, or without a source a few words, and states nothing."""
     if is_han(claim):
         return all(tag[0] in _NOUNS for _, tag, _ in tagged(claim))
     words = WORD.findall(claim)
-    return bool(words) and all(word[0].isupper() or word[0].isdigit() or word in STOPWORDS for word in words)
+    ends = claim.rstrip().endswith((".", "!", "?", ":"))
+    named = all(word[0].isupper() or word[0].isdigit() or word in STOPWORDS for word in words)
+    return bool(words) and (named or not (cited or ends or len(words) > _FEW))
 
 
 def weighed(score: float, sources: int) -> float:

@@ -18,7 +18,7 @@ from storage.answer_records import Fallback, Passage, SubQuestion, TriggerDecisi
 from storage.memory import Memory, MemoryEntry
 from storage.records import Record, by_key
 from tasks.answer import Answered
-from tasks.question_similarity import QuestionFeatures, alike, differs, keys
+from tasks.question_similarity import QuestionFeatures, keys, may_ask_the_same, same_words
 from tasks.retrieve.search import SearchIndex
 from tasks.step import step
 
@@ -56,19 +56,18 @@ class QuestionMemory:
         ]
 
     def near(self, query: str, titles: Iterable[str]) -> dict[str, float]:
-        """How close (-1 to 1) a query is to each title that asks the same: by words, and where that is less than τ, by
-        cosines if the embedder reads both. The parts first: they leave few to be embedded."""
+        """How close (-1 to 1) a query is to each title that may ask the same: their cosine.
+
+        Where the embedder cannot read one of the two, 1 for the same words, else 0.
+        """
         asked = self.features.asked(query)
-        close = {
-            title: 1.0 if title == query else alike(asked, compared)
-            for title in titles
-            if not differs(asked, compared := self.features.asked(title))
-        }
-        unlike = [title for title in close if close[title] < self.tau and self.embedder.reads(title)]
-        if unlike and self.embedder.reads(query):
-            vectors = self.embedder.embed([query, *unlike], query=True)
-            for title, cosine in zip(unlike, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-                close[title] = max(close[title], cosine)
+        others = {title: self.features.asked(title) for title in titles}
+        others = {title: other for title, other in others.items() if may_ask_the_same(asked, other)}
+        close = {title: float(same_words(asked, other)) for title, other in others.items()}
+        read = [title for title in close if self.embedder.reads(title)]
+        if read and self.embedder.reads(query):
+            vectors = self.embedder.embed([query, *read], query=True)
+            close |= zip(read, (vectors[1:] @ vectors[0]).tolist(), strict=True)
         return close
 
 

@@ -1,19 +1,13 @@
-"""Whether a source can state what a claim states: the same way round, about the same names, in the same order.
+"""Whether a sentence can state what a claim states: as much negated, with the same names, the same way round.
 
-Words that a claim shares with a source do not show this: "Voss did not build the weir" and "The weir built Voss" share
-every word with "Voss built the weir". So a claim keeps the flag that its words earn only where
-
-- a clause that is negated has a negated one nearest to it in the source, and a clause that is not is no denied one;
-- a name of two or three words stands in the source as a whole;
-- two names with a few words between them stand together in one sentence of the source, in the same order (turned by
-  "by"), with one of these words. The title of the source stands for the subject of a sentence that names nothing before
-  the other name.
+Words that a claim shares with a source do not show this: "Voss did not build the weir" and "The
+weir built Voss" share every word with "Voss built the weir".
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from typing import NamedTuple
 
 from prompts.text.languages import names_of
 from prompts.text.names_zh import tagged
@@ -21,113 +15,85 @@ from prompts.text.negation import is_negated
 from prompts.text.segment import sentences
 from prompts.text.words import content_terms, fold, is_han
 
-Clause = tuple[frozenset[str], bool]  # its terms, and whether it is negated
-MOST = 0.6  # of a clause's terms: then another one is about the same
-BETWEEN = 8  # words at most between two names that one verb joins
 _CLAUSE_END = re.compile(
     r"[,;:()—，；：。（）]|\b(?:and|but|while|whereas|although|though|or|und|aber|et|mais|y|pero)\b|但是?|而且?|并且"
 )
 # The segmenter's tags of words that a Chinese name begins with (nouns, places, Latin letters), and goes on with.
 _NOUN, _IN_NAME = frozenset("nse"), frozenset("nsea")
-_FULL_NAME = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+){1,2}")
-_LISTED = re.compile(r"[\s,;&、，和与及]*(?:\b(?:and|or|und|oder|et|ou|y)\b\s*)?(?:the\s+)?", re.IGNORECASE)
-_APART = re.compile(r"[;:—]|\b(?:and|but|while|whereas|although|though)\b|；|但|而且?")
 _BY = re.compile(r"\b(?:by|von|par|por)\b|由|被", re.IGNORECASE)
 
 
+class _Clause(NamedTuple):
+    """A clause of a source, folded, with its terms, the sentence that it stands in and the source's title."""
+
+    text: str
+    terms: frozenset[str]
+    is_negated: bool
+    sentence: str
+    title: str
+
+
 def can_state(claim: str, sources: Sequence[str]) -> bool:
-    """Whether the sources (each a title, then its text on the next lines) can state the claim."""
-    return _same_polarity(claim, sources) and _same_order(claim, sources)
+    """Whether the sources (each a title, then its text on the next lines) can state each clause of a claim.
 
-
-def _same_polarity(claim: str, sources: Sequence[str]) -> bool:
+    Of the clauses that share most words with it one must be negated as it is, and have its names in
+    its order, those of the sentence and the title counted in.
+    """
     known = [clause for source in sources for clause in _clauses_of(source)]
+    wholes = [fold(source) for source in sources]
     return all(
-        _has_polarity(frozenset(terms), is_negated(clause), known)
-        for clause in _CLAUSE_END.split(claim)
-        if (terms := content_terms(clause))
+        _states(part, frozenset(terms), known, wholes)
+        for part in _CLAUSE_END.split(claim)
+        if (terms := content_terms(part))
     )
 
 
-def _has_polarity(terms: frozenset[str], negated: bool, known: Sequence[Clause]) -> bool:
-    """Whether the sources negate a clause with these terms as the claim does.
-
-    The clauses of the sources that share most terms with it decide: a negated clause needs a negated one among them. A
-    clause that is not negated only fails where they share MOST of its terms and all are negated.
-    """
-    shared = [(count, own_negated) for own, own_negated in known if (count := len(terms & own))]
-    most = max((count for count, _ in shared), default=0)
-    nearest = {own_negated for count, own_negated in shared if count == most}
-    decides = negated or most >= MOST * len(terms)
-    return negated in nearest or not decides
+def _states(claim: str, terms: frozenset[str], known: Sequence[_Clause], wholes: Sequence[str]) -> bool:
+    most = max((len(terms & clause.terms) for clause in known), default=0)
+    names = _names(claim)
+    if is_han(claim):  # its nouns are names where the source has them too
+        names = [name for name in names if any(name in whole for whole in wholes)]
+    order, negated = _order(fold(claim), names, ""), is_negated(claim)
+    return any(
+        clause.is_negated == negated
+        and (len(names) < 2 or order in (_order(text, names, clause.title) for text in (clause.text, clause.sentence)))
+        for clause in known
+        if len(terms & clause.terms) == most
+    )
 
 
 @lru_cache(maxsize=512)
-def _clauses_of(source: str) -> tuple[Clause, ...]:
+def _clauses_of(source: str) -> tuple[_Clause, ...]:
+    title, _, text = source.partition("\n") if "\n" in source else ("", "", source)
     return tuple(
-        (frozenset(terms), is_negated(clause))
-        for start, end in sentences(source)
-        for clause in _CLAUSE_END.split(source[start:end])
+        _Clause(fold(clause), frozenset(terms), is_negated(clause), fold(text[start:end]), fold(title))
+        for start, end in sentences(text)
+        for clause in _CLAUSE_END.split(text[start:end])
         if (terms := content_terms(clause))
     )
 
 
-def _names(text: str) -> tuple[tuple[int, int, str], ...]:
-    """(start, end, folded text) of the names in a text; in Chinese of its nouns, those that adjoin taken as one."""
+def _names(text: str) -> list[str]:
+    """The names in a text, folded; in Chinese its nouns, those that adjoin taken as one."""
     if not is_han(text):
-        return tuple((name.start, name.end, fold(name.text)) for name in names_of(text))
-    spans: list[tuple[int, int]] = []
+        return list(dict.fromkeys(fold(name.text) for name in names_of(text)))
+    names: list[tuple[int, str]] = []
     for word, tag, start in tagged(text):
-        end, adjoins = start + len(word), bool(spans) and spans[-1][1] == start
-        if adjoins and tag[0] in _IN_NAME:
-            spans[-1] = (spans[-1][0], end)
+        if names and names[-1][0] == start and tag[0] in _IN_NAME:
+            names[-1] = (start + len(word), names[-1][1] + word)
         elif tag[0] in _NOUN:
-            spans.append((start, end))
-    return tuple((start, end, fold(text[start:end])) for start, end in spans if end - start > 1)
+            names.append((start + len(word), word))
+    return list(dict.fromkeys(fold(name) for _, name in names if len(name) > 1))
 
 
-def _same_order(claim: str, sources: Sequence[str]) -> bool:
-    names = _names(claim)
-    if is_han(claim):  # its nouns are names where the source has them too
-        names = tuple(name for name in names if any(_place(name[2], fold(source)) >= 0 for source in sources))
-    wholes = [fold(source) for source in sources]
-    full = (name for _, _, name in names if _FULL_NAME.fullmatch(name))
-    if any(all(_place(name, whole) < 0 for whole in wholes) for name in full):
-        return False
-    for (_, end, first), (start, other_end, second) in pairwise(names):
-        between = claim[end:start]
-        apart = len(between.split()) > BETWEEN or _APART.search(between)
-        if first == second or apart or _LISTED.fullmatch(between):
-            continue
-        order = (second, first) if _BY.search(between) else (first, second)
-        # Of "the bridge was designed by her" what is told stands between the names, of 桥由她设计 behind them.
-        told = frozenset(content_terms(_BY.sub(" ", between)) or content_terms(claim[other_end:]))
-        if not any(order in _orders(first, second, told, source) for source in sources):
-            return False
-    return True
-
-
-def _orders(first: str, second: str, told: frozenset[str], source: str) -> Iterator[tuple[str, str]]:
-    """The two names as (who does it, to whom), once for each sentence that has a term of `told` and both names.
-
-    The title counts as a name before the sentence where the sentence has only the other one, behind a term of `told`,
-    and no third name before that.
-    """
-    title, parts = _sentences_of(source)
-    for sentence, terms, named in parts:
-        if told and told.isdisjoint(terms):
-            continue
-        places = {name: place for name in (first, second) if (place := _place(name, sentence)) >= 0}
-        if len(places) == 1:
-            [(known, found)] = places.items()
-            missing = second if known == first else first
-            opens = all(_place(name, sentence) >= found for name in named)
-            if missing in title and opens and not told.isdisjoint(content_terms(sentence[:found])):
-                places[missing] = -1
-        if len(places) > 1:
-            before, after = sorted(places, key=places.__getitem__)
-            between = sentence[max(places[before], 0) : places[after]]
-            yield (after, before) if _BY.search(between) else (before, after)
+def _order(text: str, names: Sequence[str], title: str) -> tuple[str, ...]:
+    """The names from who does it to whom it is done; empty where one stands neither in text nor title."""
+    places = {name: _place(name, text) for name in names}
+    if any(place < 0 and _place(name, title) < 0 for name, place in places.items()):
+        return ()
+    first, *others = sorted(names, key=places.__getitem__) or [""]
+    between = text[max(places.get(first, 0), 0) : places[others[0]]] if others else ""
+    return (*others[:1], first, *others[1:]) if _BY.search(between) else (first, *others)
 
 
 def _place(name: str, text: str) -> int:
@@ -136,13 +102,3 @@ def _place(name: str, text: str) -> int:
         return text.find(name)
     match = re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text)
     return match.start() if match else -1
-
-
-@lru_cache(maxsize=512)
-def _sentences_of(source: str) -> tuple[str, tuple[tuple[str, frozenset[str], tuple[str, ...]], ...]]:
-    """The title of a source, folded, and of each of its sentences the folded text, its terms and its names."""
-    title, _, text = source.partition("\n") if "\n" in source else ("", "", source)
-    written = [text[start:end] for start, end in sentences(text)]
-    return fold(title), tuple(
-        (fold(part), frozenset(content_terms(part)), tuple(name for _, _, name in _names(part))) for part in written
-    )

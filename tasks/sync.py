@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from prompts.text.regex import regex
 from storage.documents import PartSummary
 from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Record, Skipped, by_key
@@ -20,9 +19,9 @@ from tasks.load.sources import Loaded, compose
 REMOVAL_LIMIT = 0.3
 FORGOTTEN = "forgotten"
 # Words of any script; of Chinese, Japanese and Korean every sign.
-_WORD = regex(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
-_CODE = regex(r"\\u([0-9a-fA-F]{4})")
-_ESCAPE = regex(r"\\[nrtbf\"/\\]")
+_WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
+_CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_ESCAPE = re.compile(r"\\[nrtbf\"/\\]")
 _RUN = 5  # words in a row that no other document has
 
 _Run = tuple[str, ...]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from prompts.engine.server_habits import HABITS
+from prompts.engine.refusals import HABITS
 from tests.server.client import Server, serving
 
 if TYPE_CHECKING:

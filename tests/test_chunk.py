@@ -81,11 +81,6 @@ def test_sentences_hold_all_non_space_characters_and_never_overlap(text: str) ->
     assert not text[position:].strip()
 
 
-def test_tokens_are_counted_without_reading_special_names() -> None:
-    assert count_tokens(["", "hello world", "<|endoftext|>"])[:2] == [0, 2]
-    assert count_tokens(["<|endoftext|>"])[0] > 1
-
-
 @settings(deadline=None)
 @given(TEXTS.filter(str.strip), SIZES)
 def test_chunks_are_exact_complete_bounded_and_repeatable(text: str, limits: tuple[int, int]) -> None:
@@ -132,12 +127,6 @@ def test_headings_begin_chunks_and_never_end_them() -> None:
     assert all(not chunk.text.splitlines()[-1].startswith("#") for chunk in chunks)
     assert {chunk.heading for chunk in chunks} >= {"Guide", "Guide > Part 3", "Guide > Part 6"}
     assert any(chunk.text.startswith("## Part 5") for chunk in chunks)
-
-
-def test_a_heading_keeps_a_sign_that_belongs_to_a_name() -> None:
-    for written, words in (("# C#", "C#"), ("## Fees of F# ##", "Fees of F#"), ("# Room A#  ", "Room A#")):
-        [chunk] = chunked(f"{written}\n\nTen crowns.")
-        assert chunk.heading == words
 
 
 def test_tables_and_lists_stay_whole_where_they_fit() -> None:

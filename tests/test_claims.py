@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from flows.service.reading import look_up
-from prompts.engine.calls import NotAsAsked
 from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.extract import (
     ALIAS_PREDICATE,
@@ -20,7 +19,6 @@ from prompts.extract import (
     ExtractWithClaims,
     RelationFound,
     extractor,
-    merge,
 )
 from prompts.tailoring import UNTAILORED
 from storage.graph_records import Claim, Community
@@ -93,20 +91,6 @@ def test_a_claim_is_read_with_its_status_and_what_is_not_said_is_empty() -> None
     assert (bare.object, bare.since, bare.until, bare.quote) == ("", "", "", "")
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (CLAIM.format(status="maybe"), "status"),
-        (CLAIM.format(status="true").replace("Korb Ltd", ""), "subject"),
-        (CLAIM.format(status="true\tmore\tmore"), "has 10 fields"),
-        ("C\tKorb Ltd\tHarbour Board\tsanction\nEND", "status"),
-    ],
-)
-def test_a_malformed_claim_is_refused(answer: str, problem: str) -> None:
-    with pytest.raises(NotAsAsked, match=problem):
-        read(answer)
-
-
 async def test_claims_missed_at_first_are_read_and_kept(model_server: Server) -> None:
     """GraphRAG 3 asks for them and never parses the answer."""
     models = Models(dict.fromkeys(ROLES, ModelChoice("openai/scripted", model_server.base_url, "a key")))
@@ -118,13 +102,6 @@ async def test_claims_missed_at_first_are_read_and_kept(model_server: Server) ->
     assert [(claim.subject, claim.status, claim.since) for claim in gleaned.claims] == [("Korb", "suspected", "1843")]
     bound = to_extraction(chunk_of(PASSAGE, ordinal=1, start=100), gleaned)
     assert [PASSAGE[c.start - 100 : c.end - 100] for c in bound.claims] == [PASSAGE.partition(". ")[2]]
-
-
-def test_two_rounds_yield_each_claim_once_and_other_things_said_of_the_same() -> None:
-    first = Extracted(claims=[claim_of(description="It paid him in Velin.")])
-    again = claim_of(description="it paid him", subject="bank of velin")
-    other = [claim_of(description="It lent him money."), claim_of(description="It paid him.", status="false")]
-    assert merge(first, Extracted(claims=[again, *other])).claims == [*first.claims, *other]
 
 
 def test_claims_follow_what_names_are_merged_into() -> None:
@@ -148,14 +125,6 @@ def test_claims_follow_what_names_are_merged_into() -> None:
         ("Korb Works", "Board"),
         ("Korb Works", None),
     }
-
-
-def test_what_two_overlapping_chunks_claim_of_the_same_words_is_one_claim() -> None:
-    text = "Korb Works was fined by the Board in 1999."
-    chunks = {f"chk_d_{n}": chunk_of(text, ordinal=n, start=50) for n in (1, 2)}
-    found = Extracted(claims=[claim_of(text, subject="Korb Works", object="Board")])
-    graph = build_graph([to_extraction(chunk, found) for chunk in chunks.values()], chunks)
-    assert [(claim.chunk, claim.start, claim.end) for claim in graph.claims] == [("chk_d_1", 50, 50 + len(text))]
 
 
 STATED = [("a", "b", "A ties B."), ("b", "c", "B ties C.")]
@@ -190,11 +159,6 @@ def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
     ]
     assert found.given[0].entities == ("b",)
     assert found.places[0][0].start == 50 + len("A ties B. B ties C. ")
-
-
-def test_claims_count_against_the_limit_and_belong_to_their_subjects_community() -> None:
-    assert [given.text for given in context(members="ab").given] == ["B had to pay. (suspected)", "A ties B."]
-    assert len(context(limit=20).given) < 4
 
 
 DOCUMENTS = [

@@ -1,9 +1,6 @@
 """Communities: every level a partition, the same for the same graph, and the graph as NetworkX and GraphML see it."""
 
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -120,26 +117,6 @@ def test_any_algorithm_gives_a_hierarchy_and_the_same_whatever_was_drawn_before(
     assert found == detect(ids(entities[::-1]), relations[::-1], 12, algorithm)
 
 
-@pytest.mark.slow
-def test_another_process_finds_the_same_prints_nothing_and_keeps_its_random_numbers() -> None:
-    # In a process of its own: threads that other tests leave behind draw numbers too.
-    program = (
-        "import random\n"
-        "import numpy as np\n"
-        "from tests.test_communities import NAMED, coarsest, planted\n"
-        "coarsest(NAMED[-1], planted())  # what is imported here draws some\n"
-        "random.seed(11), np.random.seed(11)\n"
-        "before = random.getstate(), np.random.get_state()[1].tolist()\n"
-        "print([sorted(coarsest(algorithm, planted())) for algorithm in NAMED])\n"
-        "assert before == (random.getstate(), np.random.get_state()[1].tolist())\n"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": "5"}, check=True, capture_output=True,
-        text=True,
-    ).stdout  # fmt: skip
-    assert printed == f"{[sorted(coarsest(algorithm, planted())) for algorithm in NAMED]}\n"
-
-
 def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_all_below() -> None:
     entities, relations = planted()
     before = detect(ids(entities), relations, 12)
@@ -154,20 +131,6 @@ def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_
     left_out = set(hierarchy.communities) - set(reached.communities)
     assert left_out == set(before) - set(reached.before)
     assert hierarchy.reached_by({"ent_new"}, ()).kept == set(home.values()) - {joined}
-
-
-@pytest.mark.slow
-def test_parameters_and_weights_count() -> None:
-    assert len(coarsest("louvain(resolution=4)", planted())) > len(coarsest("louvain", planted()))
-    pairs = {("ent_000", "ent_001"): 9.0, ("ent_001", "ent_002"): 1.0, ("ent_002", "ent_003"): 9.0}
-    relations = [
-        Relation(id=f"rel_{n}", source=source, target=target, predicate="p", weight=weight)
-        for n, ((source, target), weight) in enumerate({**pairs, ("ent_000", "ent_003"): 1.0}.items())
-    ]
-    for algorithm in ("leiden", "leiden()", "louvain", "infomap", "label_propagation", "walktrap"):
-        assert coarsest(algorithm, (graph_of(4, [])[0], relations)) == {
-            ("ent_000", "ent_001"), ("ent_002", "ent_003"),
-        }, algorithm  # fmt: skip
 
 
 @pytest.mark.slow
@@ -270,14 +233,6 @@ def test_a_new_entity_goes_where_its_relations_weigh_most_and_nobody_else_moves(
     assert before[tuple(two[1])] in {one.id for one in after.communities}
 
 
-def test_what_only_knows_itself_founds_a_community_until_it_is_tied() -> None:
-    relations, there = [related("a", "b"), related("x", "y")], [entity(name) for name in "abxyz"]
-    first = follow(detect(ids(there[:2]), relations[:1], 12), ids(there), relations, 12)
-    assert {one.members for one in first.communities if one.level == 0} == {("a", "b"), ("x", "y"), ("z",)}
-    tied = follow(first.communities, ids(there), [*relations, related("y", "z")], 12)
-    assert {one.members for one in tied.communities if one.level == 0} == {("a", "b"), ("x", "y", "z")}
-
-
 ENTITIES = [Entity(id=f"ent_{name}", name=name.upper(), kind="thing", mentions=2, degree=1) for name in "cab"]
 
 
@@ -302,13 +257,6 @@ def test_parallel_and_opposite_relations_add_up_to_one_normalised_edge() -> None
     assert graph.edges["ent_a", "ent_b"] == {"weight": 1.0, "count": 7, "predicates": ("knows", "paid by", "pays")}
     assert graph.edges["ent_c", "ent_b"]["weight"] == pytest.approx(0.25 / 1.75)
     assert graph.number_of_edges() == 2
-
-
-def test_an_entity_has_a_community_at_every_level_also_where_its_own_is_not_split() -> None:
-    split = [Community("c", 0, None, ("ent_a", "ent_b")), Community("ca", 1, "c", ("ent_a",))]
-    graph = directed(ENTITIES, [], [*split, Community("cb", 1, "c", ("ent_b",)), Community("d", 0, None, ("ent_c",))])
-    at = {node: (data["community_0"], data["community_1"]) for node, data in graph.nodes(data=True)}
-    assert at == {"ent_a": ("c", "ca"), "ent_b": ("c", "cb"), "ent_c": ("d", "d")}
 
 
 @settings(deadline=None, max_examples=60)

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from dspy.utils import DummyLM
 
-from benchmarks.sets import triple_rows
 from flows.index import IndexOptions, build_index
 from flows.runtime import Runtime
 from prompts.engine.errors import BadKey
 from prompts.engine.models import ModelChoice, Models
-from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, Glean, RelationFound, merge
-from prompts.tailoring import from_toml
+from prompts.extract import EntityFound, Extract, Extracted, ExtractGraph, RelationFound, merge
 from prompts.text.tokens import count_tokens
 from storage.records import Chunk
 from storage.run_records import IndexReport
@@ -55,16 +53,6 @@ def test_what_the_text_does_not_name_has_an_empty_span_at_the_chunks_start() -> 
     assert [(said.source, said.target) for said in bound.relations] == [("ada korb", "Velin")]
 
 
-def test_a_literal_extraction_drops_what_the_text_does_not_name_with_its_relations() -> None:
-    found = Extracted(
-        entities=[EntityFound(name="Orla Bridge", kind="place"), EntityFound(name="Velin", kind="place")],
-        relations=[RelationFound(source="Orla Bridge", target="Velin", predicate="stands in")],
-    )
-    bound = to_extraction(of_bridge(TEXT), found, literal=True)
-    assert [mention.name for mention in bound.mentions] == ["Orla Bridge"]
-    assert bound.relations == ()
-
-
 def test_a_relation_is_bound_to_the_sentence_that_says_it() -> None:
     found = Extracted(
         entities=[EntityFound(name=name, kind="thing") for name in ("Orla Bridge", "Ada Korb")],
@@ -81,12 +69,6 @@ def test_a_relation_is_bound_to_the_sentence_that_says_it() -> None:
     assert TEXT[first.start - 7 : first.end - 7].startswith("It was designed")
     assert TEXT[second.start - 7 : second.end - 7] == "Orla Bridge stands."
     assert second.weight == 3
-
-
-def test_the_title_is_mentioned_by_the_first_chunk_and_where_a_relation_needs_it() -> None:
-    text = "It was built in Velin."
-    assert [m.name for m in to_extraction(of_bridge(text), Extracted()).mentions] == ["Orla Bridge"]
-    assert to_extraction(of_bridge(text, ordinal=1), Extracted()).mentions == ()
 
 
 def test_names_are_found_as_whole_words() -> None:
@@ -162,13 +144,6 @@ def test_the_instruction_that_is_sent_with_each_passage_stays_short() -> None:
     assert "kinds" not in asked.content, "what is the same in all calls stands in the system message"
 
 
-def test_our_examples_go_where_they_would_contradict_the_settings() -> None:
-    assert "Edda Quist founded" in Extract(Models.offline()).module.prompt[2].content
-    for text in ('[tailoring]\nlanguage = "German"', '[tailoring]\nentity_types = ["pier"]'):
-        for step in (Extract, Glean):
-            assert "Edda Quist founded" not in str(step(Models.offline(), tailoring=from_toml(text)).module.prompt)
-
-
 def read(folder: Path, *sources: Path) -> tuple[Runtime, IndexReport]:
     runtime = opened(folder / "ws")
     return runtime, asyncio.run(build_index(sources, IndexOptions(), runtime))
@@ -236,19 +211,6 @@ def test_what_is_no_triple_is_a_dead_letter_with_its_line_and_reason(
     assert stored(runtime).total() == 1
 
 
-@pytest.mark.slow
-def test_the_triples_of_a_real_model_arrive_with_their_passages(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    data = request.config.getoption("--data")
-    openie = Path(data or "") / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz"
-    if not data or not openie.is_file():
-        pytest.skip("no recorded data: give its folder by --data or TRELLIS_TEST_DATA")
-    rows = list(triple_rows(openie))
-    corpus = Path(data) / "multihop" / "musique_train100_corpus.jsonl.gz"
-    runtime, report = read(tmp_path, corpus, write_rows(tmp_path / "facts.jsonl", rows))
-    assert stored(runtime) == well_formed(rows)
-    assert (stored(runtime).total(), report.dead_letters, report.documents.added) == (17234, 185, 1890)
-
-
 # The scripted model leaves single words out where there are longer names, until it is asked again.
 PASSAGE = "Ada Lovelace met Charles Babbage. Charles Babbage lived in London."
 
@@ -279,12 +241,6 @@ async def test_the_rounds_end_where_nothing_is_new(models: Models, model_server:
     assert [(step, spent.calls) for step, _, spent in models.meter.rows()] == [("extract", 1), ("glean", 2)]
 
 
-async def test_none_is_the_default_and_offline_there_is_nobody_to_ask(models: Models, model_server: Server) -> None:
-    assert len((await Extract(models).run("T", PASSAGE)).entities) == 2
-    assert model_server.stats()["calls"] == 1
-    assert (await Extract(Models.offline(), gleanings=3).run("T", PASSAGE)).entities
-
-
 async def test_a_failing_round_is_an_error_and_not_an_answer_that_found_little(
     models: Models, model_server: Server
 ) -> None:
@@ -293,29 +249,12 @@ async def test_a_failing_round_is_an_error_and_not_an_answer_that_found_little(
         await Extract(models, gleanings=1).run("T", PASSAGE)
 
 
-async def test_a_round_without_a_usable_answer_loses_nothing(models: Models, model_server: Server) -> None:
-    model_server.misbehave({"kind": "content_filter", "step": "glean"})
-    assert len((await Extract(models, gleanings=1).run("T", PASSAGE)).entities) == 2
-    assert [row.step for row in models.meter.degraded()] == ["glean"]
-
-
 def about(name: str, *said: str, kind: str = "person") -> list[EntityFound]:
     return [EntityFound(name=name, kind=kind, description=text) for text in said]
 
 
 def link(target: str, *said: str, predicate: str = "met") -> list[RelationFound]:
     return [RelationFound(source="A", target=target, predicate=predicate, description=text) for text in said]
-
-
-def test_merging_adds_names_and_statements_in_order() -> None:
-    first = Extracted(entities=about("A", ""), relations=link("B", ""))
-    more = Extracted(
-        entities=about("A", "", kind="place") + about("B", ""), relations=link("B", "") + link("C", "A met C.")
-    )
-    merged = merge(first, more)
-    assert [(entity.name, entity.kind) for entity in merged.entities] == [("A", "person"), ("B", "person")]
-    assert [one.target for one in merged.relations] == ["B", "C"]
-    assert merge(merged, more) == merged
 
 
 def test_a_further_thing_said_of_a_known_name_or_statement_is_kept_beside_the_first() -> None:

@@ -25,7 +25,7 @@ EXTRAS = {
     "fast_graphrag": "benchmarks/peers/fast_graphrag_run.py",
     "peft": "tasks/train/lora.py",
     "trl": "tasks/train/lora.py",
-    "xllamacpp": "prompts/engine/gguf_process.py",
+    "xllamacpp": "prompts/engine/gguf.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
 SLOW_TO_IMPORT = {"torch", "sentence_transformers", "transformers", "cdlib", "litellm", "sklearn", "markitdown"}

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from prompts.engine.models import Models
-from prompts.report import MOST_QUOTED, StatementGiven, WriteReports, report_offline
+from prompts.report import StatementGiven, WriteReports, report_offline
 from prompts.summarize import (
-    MAX_LENGTH,
-    MAX_SENTENCES,
     MOST_JOINED,
     MOST_JOINED_TOKENS,
     DescribeRelations,
@@ -20,7 +18,7 @@ from prompts.summarize import (
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Community, Entity, Finding, Relation, Report
 from tasks.communities import Hierarchy
-from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, by_root, report, still_valid_reports
+from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.summarize import STATEMENTS_TOKENS, KnownDescription, summarize
 from tests.query.steps import scripted, sent
@@ -56,14 +54,6 @@ async def test_a_small_community_costs_no_call_and_all_its_statements_are_quoted
     (found,) = (await report([WHOLE], SMALL, writer, {})).reports
     assert sorted(finding.explanation for finding in found.findings) == sorted(SENTENCES)
     assert sent(writer) == []
-
-
-def test_statements_are_chosen_to_cover_the_entities() -> None:
-    given = [StatementGiven(number=n, text=f"s{n}", entities=(f"a{n}", f"b{n}"), degree=n) for n in range(20)]
-    chosen = report_offline([("a", "")], given).findings
-    assert [finding.statements for finding in chosen] == [[19 - n] for n in range(MOST_QUOTED)]
-    twice = [given[3], given[3].model_copy(update={"number": 4})]
-    assert len(report_offline([("a", "")], twice).findings) == 1
 
 
 def test_a_report_offline_reads_like_the_golden_one() -> None:
@@ -162,25 +152,6 @@ def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> No
     assert sum(count_tokens(said(two))) <= 200
 
 
-def test_what_nothing_makes_fit_is_cut_at_the_end_of_the_order() -> None:
-    (leaf, *_), evidence = PARTS, grouped_evidence(words=30)
-    desk = ReportContextBuilder(evidence, [ALL_GROUPS, *PARTS], 150)
-    context = desk.context(leaf, "m")
-    assert 0 < len(context.given) < 10
-    assert sum(count_tokens(said(context))) <= 150
-    assert {name for given in context.given for name in given.entities} == {name for name, _ in context.members}
-
-
-async def test_a_finding_taken_from_a_sub_report_keeps_its_place_in_the_source() -> None:
-    evidence = grouped_evidence()
-    made = await report([ALL_GROUPS, *PARTS], evidence, WriteReports(Models.offline()), {}, limit=200)
-    by_id = {one.community: one for one in made.reports}
-    assert set(by_id) == {"whole", "a", "b", "c"}
-    text = evidence.chunks[0].text
-    assert by_id["whole"].findings
-    assert all(text[f.start - 50 : f.end - 50] == f.explanation for f in by_id["whole"].findings)
-
-
 async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> None:
     evidence, writer = grouped_evidence(), WriteReports(Models.offline())
     first = await report([ALL_GROUPS, *PARTS], evidence, writer, {}, limit=300)
@@ -190,22 +161,6 @@ async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> N
     second = await report([ALL_GROUPS, *PARTS], replace(evidence, relations=changed), writer, {}, limit=300)
     before, after = ({one.community: one.inputs for one in made.reports} for made in (first, second))
     assert {name for name in before if before[name] != after[name]} == {"whole", "c"}
-
-
-async def test_reports_are_the_same_in_portions_of_whole_branches() -> None:
-    two = evidence_of([("a", "b", "A knows B."), ("b", "c", "B knows C."), ("x", "y", "X knows Y.")])
-    communities = [
-        Community("com_1", 0, None, ("a", "b", "c")), Community("com_2", 0, None, ("x", "y")),
-        Community("com_3", 1, "com_1", ("a", "b")),
-    ]  # fmt: skip
-    first, second = by_root(communities, most=3)
-    assert [[own.id for own in portion] for portion in (first, second)] == [["com_1", "com_3"], ["com_2"]]
-    assert by_root(communities) == [communities]
-    writer = WriteReports(Models.offline())
-    whole = (await report(communities, two, writer, {})).reports
-    parts = [one for portion in (first, second) for one in (await report(portion, two, writer, {})).reports]
-    assert len(whole) == 3
-    assert sorted(parts, key=lambda one: one.community) == sorted(whole, key=lambda one: one.community)
 
 
 PEOPLE = tuple(f"e{number:02}" for number in range(20))
@@ -260,26 +215,6 @@ def test_the_sentence_that_defines_comes_first() -> None:
     said = ("Ada met the Orla Bridge crew.", "Orla Bridge opened in 1931.", "# Orla Bridge is an arch bridge.")
     assert summarize_offline("Orla Bridge", said) == f"{said[2]} {said[1]} {said[0]}"
     assert summarize_offline("奥拉桥", ("人们喜欢奥拉桥。", "奥拉桥是一座拱桥。")).startswith("奥拉桥是")
-
-
-def test_a_heading_that_is_the_name_alone_says_nothing() -> None:
-    said = ("# Ada Wren", "Ada Wren left the firm in 2018.")
-    assert summarize_offline("Ada Wren (engineer)", said) == said[1]
-    assert summarize_offline("Ada Wren", said[:1]) == said[0], "where nothing else is said it stays"
-
-
-def test_it_stays_short_and_never_empty() -> None:
-    long = "x" * (MAX_LENGTH + 1)
-    assert summarize_offline("A", (long, "A is.")) == "A is."
-    assert summarize_offline("B", (long,)) == long
-    assert summarize_offline("C", tuple(f"s{n}." for n in range(9))).count(".") == MAX_SENTENCES
-
-
-async def test_one_statement_is_kept_and_none_stays_empty() -> None:
-    found = (
-        await summarize(graph_of(a=("One.",), b=(), c=("Two.", "c is three.")), Summarize(Models.offline()))
-    ).graph.entities
-    assert [entity.description for entity in found] == ["One.", "", "c is three. Two."]
 
 
 async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> None:
@@ -352,17 +287,3 @@ async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or
     assert (await summarize(more, Summarize(Models.offline()), relater, known)).graph.relations[
         0
     ].description == "Anew."
-
-
-async def test_offline_a_relation_keeps_its_statement() -> None:
-    graph = tied((f"One. {LONG}", "Two."))
-    found = await summarize(graph, Summarize(Models.offline()), DescribeRelations(Models.offline()))
-    assert (list(found.graph.relations), found.inputs) == (list(graph.relations), {})
-
-
-async def test_a_relation_that_a_model_leaves_out_keeps_all_its_statements() -> None:
-    relater = relating([described(1, "B.", "k")], [described(1, "B.", "k")])  # told once what is missing
-    found = (
-        await summarize(tied((LONG, "Two."), (LONG, "Four.")), Summarize(Models.offline()), relater)
-    ).graph.relations
-    assert [one.description for one in found] == [f"{LONG} Two.", "B."]

@@ -87,22 +87,12 @@ def test_a_file_that_cannot_be_read_this_time_keeps_its_document() -> None:
     assert found.removed == ("d1",)
 
 
-def test_another_source_is_left_alone() -> None:
-    other = part("elsewhere", "x", source="/t")
-    assert plan(loaded(*MANY), stored(*MANY, other)).nothing_to_do
-
-
 def test_two_sources_with_one_id_and_two_texts_are_an_error() -> None:
     old = stored(part("d", "one", source="/t"))
     with pytest.raises(DuplicateDocument, match="d"):
         plan(loaded(part("d", "two")), old)
     assert plan(loaded(part("d", "one")), old).counts.changed == 0
     assert plan(loaded(part("d", "two")), old, gone=True).counts.changed == 1
-
-
-def test_the_same_id_twice_in_one_run_is_an_error() -> None:
-    with pytest.raises(DuplicateDocument):
-        plan(loaded(part("d", "one"), part("d", "two", path="/s/other")), {})
 
 
 def test_a_document_of_two_sources_stays_until_both_are_gone(tmp_path: Path) -> None:
@@ -154,12 +144,6 @@ def test_a_source_that_is_gone_belongs_to_the_named_one_above_it(tmp_path: Path)
     inner = part("g", "x", source="/s/gone.md", path="/s/gone.md")
     found = plan(loaded(*MANY, sources=("/s", "/s/gone.md")), stored(*MANY, inner))
     assert found.removed == ("g",), "its folder holds others: nothing looks like a share that is not mounted"
-
-
-def test_a_folder_that_cannot_be_read_keeps_its_documents() -> None:
-    inner = part("in/d", "x", path="/s/in/d")
-    skipped = (Skipped(path="/s/in", reason="unreadable (Permission denied)"),)
-    assert plan(loaded(*MANY, skipped=skipped), stored(*MANY, inner)).removed == ()
 
 
 def test_what_was_forgotten_stays_out_wherever_it_is() -> None:

@@ -11,9 +11,8 @@ from flows.cli.screen import Screen
 from flows.operations.doctor import PREFECT_URL, Examination, examination
 from flows.runtime import Runtime
 from prompts.doctor import ExaminedModel
-from prompts.engine.effort import GAINLESS, SPARED
+from prompts.engine.adapter import unwrapped
 from prompts.engine.models import OFFLINE
-from prompts.engine.output_formats import unwrapped
 from prompts.engine.step import Step
 from prompts.registry import forms, instruction_names, steps
 from storage.errors import UsageError, did_you_mean
@@ -40,7 +39,7 @@ def _show(report: Examination, screen: Screen) -> None:
         offline = "every step runs offline: no model, no key, no network (TRELLIS_LM names a model)"
         _show_check(True, [offline], screen)
     else:
-        # Roles with one model and one form were asked once, and share a line.
+        # Roles with one model and one probe were asked once, and share a line.
         for _, group in groupby(sorted(report.models, key=_call), key=_call):
             _show_models(list(group), screen)
         _show_profile(report, screen)
@@ -62,7 +61,8 @@ def _show(report: Examination, screen: Screen) -> None:
 def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
     """One call, and the roles that it stands for."""
     row = rows[0]
-    lines = [f"{row.model} · {', '.join(member.role for member in rows)}"]
+    asked = f" (step {row.step})" if row.step else ""
+    lines = [f"{row.model} · {', '.join(member.role for member in rows)}{asked}"]
     if row.model != OFFLINE:
         tokens = f"{row.input_tokens} tokens in, {row.output_tokens} out"
         figures = f"{row.seconds:.2f} s, {tokens}"
@@ -71,18 +71,17 @@ def _show_models(rows: Sequence[ExaminedModel], screen: Screen) -> None:
 
 
 def _show_profile(report: Examination, screen: Screen) -> None:
-    """The profile, where it is from, and the steps that it spares at medium effort."""
+    """The profile, where it is from, and the steps that ask no model."""
     origin = "by the models' names; TRELLIS_PROFILE sets another"
     origin = "as TRELLIS_PROFILE says" if report.profile_set else origin
-    spared = ", ".join(sorted(SPARED[report.profile]["medium"]))
-    saved = f"no model is asked to {spared}: {GAINLESS}" if spared else ""
+    spared = ", ".join(report.spared)
+    saved = f"no model is asked to {spared} (TRELLIS_HELPER_STEPS asks)" if spared else ""
     screen.title("Profile")
     _show_check(True, [f"{report.profile} ({origin})", saved], screen)
 
 
-def _call(row: ExaminedModel) -> tuple[bool, str, str, bool]:
-    is_offline = row.model == OFFLINE
-    return is_offline, row.model, row.address, row.role == "extract" and not is_offline
+def _call(row: ExaminedModel) -> tuple[bool, str, str, str]:
+    return row.model == OFFLINE, row.model, row.address, row.step
 
 
 def _form(row: ExaminedModel) -> str:

@@ -78,8 +78,8 @@ async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, 
     batches = [todo[start : start + BATCH] for start in range(0, len(todo), BATCH)]
     works = (partial(runner.extract, batch, work.weights) for batch in batches)
     # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
-    client = runtime.models.client("extract")
-    slots = 1 if client is None else 2 + client.limits.concurrency // BATCH
+    lm = runtime.models.lm_or_none("extract")
+    slots = 1 if lm is None else 2 + lm.terms.limits.concurrency // BATCH
     if todo:
         runtime.progress("extract", 0, len(todo))
     async with aclosing(side_by_side(works, runner.at_once(slots) if todo else 1)) as results:

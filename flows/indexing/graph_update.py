@@ -17,7 +17,7 @@ from prompts.resolve import Resolve
 from storage.graph_records import Community, Report
 from storage.records import Chunk, DeadLetter
 from storage.staging import Staging
-from tasks.communities import Hierarchy, any_repeated, detect_communities
+from tasks.communities import Hierarchy, detect_communities
 from tasks.dedupe import LastResolution, dedupe
 from tasks.report import ReportEvidence, by_root, of_several, report, still_valid_reports
 from tasks.resolve.assemble import ResolvedGraph
@@ -55,7 +55,7 @@ async def dedupe_mentions(
 ) -> ResolvedGraph:
     """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
     edits = staging.edits.edits()
-    graph = await dedupe(staging.extractions, chunks, Resolve(runtime.models), edits, before)
+    graph = await dedupe(staging.extractions, chunks, Resolve(runtime.models), edits, before, runtime.embedder)
     replace_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
     return graph
 
@@ -96,7 +96,7 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
     then = {member for community in before if community.level == 0 for member in community.members}
     so_far, now = staging.meta.get_meta("drift"), set(entities)
     drift = (so_far if isinstance(so_far, float) else 0.0) + len(then ^ now) / max(len(now), 1)
-    earlier = before if drift <= runtime.settings.community_drift and not any_repeated(before) else []
+    earlier = before if drift <= runtime.settings.community_drift else []
     drift = drift if earlier else 0.0
     staging.meta.put_meta("drift", drift)
     settings = runtime.settings

@@ -11,7 +11,7 @@ from flows.runtime import Runtime, open_embedding, open_runtime
 from flows.settings import Settings
 from flows.usage import masked
 from prompts.doctor import ExaminedModel, examine
-from prompts.engine.effort import Profile
+from prompts.engine.effort import HELPERS, Profile
 from prompts.engine.errors import EngineError
 from storage.database import SCHEMA_VERSION
 from storage.errors import StorageError, TrellisError
@@ -40,12 +40,14 @@ class Examination(Record):
 
     `ok`: nothing failed. `offline`: no role has a model. `profile` is what the models can do, and
     `profile_set` says whether a setting names it.
+    `spared` are the steps before an answer that ask no model.
     """
 
     ok: bool
     offline: bool
     profile: Profile
     profile_set: bool
+    spared: tuple[str, ...]
     models: tuple[ExaminedModel, ...]
     embedding: Check
     reranker: Check | None
@@ -55,6 +57,7 @@ class Examination(Record):
 
 async def examination(settings: Settings, prefect_address: str) -> Examination:
     """Try everything once, side by side. What fails is a row, and nothing is written that stays."""
+    policy = settings.policy()
     attempts = min(settings.max_attempts, ATTEMPTS)
     runtime = open_runtime(settings.model_copy(update={"max_attempts": attempts}))
     models, embedding, reranker, workspace, prefect = await asyncio.gather(
@@ -70,6 +73,7 @@ async def examination(settings: Settings, prefect_address: str) -> Examination:
         offline=all(row.structured == "offline" for row in models),
         profile=settings.profile_in_force(),
         profile_set=settings.profile != "auto",
+        spared=tuple(step for step in HELPERS if policy.spared(step)),
         models=tuple(models),
         embedding=embedding,
         reranker=reranker,

@@ -152,14 +152,15 @@ def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepFor
         of_all = sum(times * tokens for times, tokens in counts)
         tokens_in = of_all * (1 + runtime.extract.gleanings)
     tokens = round(tokens_in), round(calls * rate.output_tokens)
-    client = runtime.models.client(maker.role)
+    lm = runtime.models.lm_or_none(maker.role)
+    cost = lm.terms.price.cost(*tokens) if lm and lm.terms.price else None
     return StepForecast(
         step=step,
         model=runtime.models.name(maker.role),
         calls=calls,
         input_tokens=tokens[0],
         output_tokens=tokens[1],
-        cost_usd=client.price.cost(*tokens) if client and client.price else None,
+        cost_usd=cost,
         basis="history" if rate.known else "rule",
     )
 

@@ -1,7 +1,7 @@
-"""A bridge for callers without an event loop (`ask`, DSPy's optimisers and their threads) to code that needs one.
+"""A bridge for callers without an event loop to code that needs one.
 
-One loop in one thread of its own serves the process: connections and limits are shared, and each caller's context
-variables (DSPy's trace and settings) hold inside.
+One loop in one thread of its own serves the process: connections and limits are shared, and each
+caller's context variables (DSPy's trace and settings) hold inside.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ _threads: list[tuple[asyncio.AbstractEventLoop, threading.Thread]] = []
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine. Not from inside an event loop, which would stand still: use `acall` there."""
+    """The result of the coroutine. It must not be called from inside an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return run_anywhere(work)
     work.close()
-    raise RuntimeError("A step was called like a function inside an event loop: use `await step.acall(…)`.")
+    raise RuntimeError("A step was called inside an event loop: use `await step.acall(…)`.")
 
 
 def waiting(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same function, waiting for its result. Works from any thread, also where an event loop is running."""
+    """The same function, waiting for its result, from any thread."""
 
     @functools.wraps(function)
     def wait(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -40,11 +40,11 @@ def waiting(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine, from any thread; an event loop that runs in it stands still until then.
+    """The result of the coroutine; an event loop of the calling thread stands still meanwhile.
 
     Where the caller is interrupted, the work is cancelled.
     """
-    outcome = asyncio.run_coroutine_threadsafe(work, _loop())  # in a copy of the caller's context
+    outcome = asyncio.run_coroutine_threadsafe(work, _loop())  # in the caller's context
     try:
         return outcome.result()
     except concurrent.futures.CancelledError as error:
@@ -55,10 +55,7 @@ def run_anywhere(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine, which runs in the bridge's loop however busy the caller's is.
-
-    Where the caller is cancelled, the work is too.
-    """
+    """The result of the coroutine, which runs in the bridge's loop however busy this one is."""
     loop = _loop()
     if asyncio.get_running_loop() is loop:
         return await work
@@ -66,7 +63,7 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """What still runs holds objects that DuckDB would report as leaked. In a forked process nothing runs."""
+    """Stop what still runs: it holds objects that DuckDB would report as leaked."""
     if thread.is_alive():
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=1.0)

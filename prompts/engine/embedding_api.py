@@ -5,16 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from prompts.engine.calls import most_tokens, rough_tokens
 from prompts.engine.embedders import Embedder, EmbeddingForm, Floats, VectorCache
 from prompts.engine.errors import BatchTooLarge, ModelRefused
-from prompts.engine.failures import Failure
 from prompts.engine.json_api import ApiUse, JsonApi
-from prompts.engine.key_masking import mask_error, mask_keys
 from prompts.engine.providers import Endpoint
-from prompts.engine.server_habits import HABITS, Habits
+from prompts.engine.refusals import HABITS, Failure, Habits
 from prompts.engine.spending import Meter, SpendBudget, Spent, price_of
 from prompts.text.tokens import count_tokens
 
@@ -35,18 +33,21 @@ class _EmbeddingResponse(BaseModel):
 
 
 class ApiEmbedder(Embedder):
-    """A served embedding model. Its name holds the host, for two servers may call two models the same.
+    """A served embedding model. Its name holds the host.
 
-    The vectors of one request are in the cache before the next request is sent; those of the
-    requests into which one that was too large is split are so together.
+    The vectors of one request are in the cache before the next request is sent.
     """
 
     max_tokens = 512  # what most served models read; their servers refuse or cut more
 
     def __init__(
-        self, where: Endpoint, cache: VectorCache | None = None, form: EmbeddingForm | None = None,
-        *, sleep: Callable[[float], None] = time.sleep,
-    ) -> None:  # fmt: skip
+        self,
+        where: Endpoint,
+        cache: VectorCache | None = None,
+        form: EmbeddingForm | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._api = JsonApi(where, USE, sleep)
         super().__init__(self._api.name, cache, form)
         self._model = where.model
@@ -68,7 +69,7 @@ class ApiEmbedder(Embedder):
         return view
 
     @property
-    def kept_after(self) -> int:
+    def kept_after(self) -> int:  # type: ignore[override]  # it is learnt
         """As many texts as one request holds."""
         return self._habits.most_texts or _BATCH
 
@@ -78,12 +79,12 @@ class ApiEmbedder(Embedder):
         return self._price is None
 
     def forecast(self, texts: Mapping[str, str]) -> Spent:
-        """What embedding these texts, by their hashes, would take; for what is in the cache nothing."""
-        known = self._cache.get_many(self.name, list(texts)) if self._cache else {}
+        """What embedding these texts, by their hashes, would take; cached ones take nothing."""
+        known = self.cache.get_many(self.name, list(texts)) if self.cache else {}
         missing = [text for key, text in texts.items() if key not in known]
-        tokens = sum(count_tokens(missing))
+        tokens, calls = sum(count_tokens(missing)), -(-len(missing) // self.kept_after)
         cost = self._price.cost(tokens, 0) if self._price else None
-        return Spent(calls=-(-len(missing) // self.kept_after), input_tokens=tokens, cost_usd=cost if missing else 0.0)
+        return Spent(calls=calls, input_tokens=tokens, cost_usd=cost if missing else 0.0)
 
     @property
     def width(self) -> int:
@@ -93,7 +94,7 @@ class ApiEmbedder(Embedder):
         return self._widths[0]
 
     def _encode(self, texts: list[str], query: bool) -> Floats:
-        """Asks for fewer texts at a time, or for no encoding, once the server has refused it."""
+        """Asks for fewer texts at a time, or without an encoding, once the server refused it."""
         size = self.kept_after
         if len(texts) > size:
             parts = [texts[at : at + size] for at in range(0, len(texts), size)]
@@ -112,26 +113,31 @@ class ApiEmbedder(Embedder):
         return self._encode(texts, query)
 
     def _asked(self, texts: list[str], query: bool) -> Floats:
-        started = time.monotonic()
+        started, price = time.monotonic(), self._price
         prompt = self.form.query_prompt if query else self.form.passage_prompt
         texts = [f"{prompt}{text}" for text in texts] if prompt else texts
         most = most_tokens(texts) if self.spend_budget.limited else 0
-        with self.spend_budget.reserved_in_thread(most, self._price) as bill:
-            body = {"model": self._model, "input": texts}
-            encoding = {} if _ENCODING in self._habits.left_out else {_ENCODING: "float"}
-            content = self._api.post({**body, **encoding})
-            bill.used = bill.most
-            answer = self._read(content)
-            counted = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
-            tokens = counted if isinstance(counted, int) else sum(map(rough_tokens, texts))
-            cost, seconds = self._price.cost(tokens, 0) if self._price else None, time.monotonic() - started
-            self.meter.record(STEP, self.name, Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds))
+        with self.spend_budget.reserved_in_thread(most, price) as bill:
+            body: dict[str, object] = {"model": self._model, "input": texts}
+            if _ENCODING not in self._habits.left_out:
+                body[_ENCODING] = "float"
+            answer = self._api.post(body, _EmbeddingResponse)
+            told = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
+            tokens = told if isinstance(told, int) else sum(map(rough_tokens, texts))
             bill.used = tokens, 0
-        rows = _in_order(answer.data)
-        if len(rows) != len(texts):
+        cost = price.cost(tokens, 0) if price else None
+        seconds = time.monotonic() - started
+        spent = Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds)
+        self.meter.record(STEP, self.name, spent)
+        return self._checked(answer.data, len(texts))
+
+    def _checked(self, data: list[_Row], many: int) -> Floats:
+        """The vectors in the order of the texts; ModelRefused where they are not one a text."""
+        rows = _in_order(data)
+        if len(rows) != many:
             raise ModelRefused(
-                f"{self._api.address} answered {len(texts)} texts for the model "
-                f"{self._model!r} with {len(answer.data)} vectors.",
+                f"{self._api.address} answered {many} texts for the model {self._model!r} with "
+                f"{len(data)} vectors.",
                 "Check that its server answers each text with one vector.",
             )
         widths = sorted({len(row.embedding) for row in rows})
@@ -139,20 +145,11 @@ class ApiEmbedder(Embedder):
             self._widths.extend(widths)
         if widths != self._widths:
             raise ModelRefused(
-                f"{self.name!r} answered vectors of {widths} numbers; the first ones had {self._widths}.",
+                f"{self.name!r} answered vectors of {widths} numbers; the first ones had "
+                f"{self._widths}.",
                 "Its server now serves another model: name that one, and index again with --full.",
             )
         return np.array([row.embedding for row in rows], np.float32)
-
-    def _read(self, content: bytes) -> _EmbeddingResponse:
-        try:
-            return _EmbeddingResponse.model_validate_json(content)
-        except ValidationError as error:
-            raise ModelRefused(
-                f"{self._api.address} did not answer in the form of /v1/embeddings: "
-                f"{mask_keys(error.errors()[0]['msg'])}.",
-                "Check that the base URL ends in the path under which the server offers `/embeddings`, mostly `/v1`.",
-            ) from mask_error(error)
 
     def _count(self, texts: int, missing: int) -> None:
         """What the cache spared are the calls that would have been made without it."""
@@ -161,8 +158,7 @@ class ApiEmbedder(Embedder):
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """The rows in the order of the texts: by their numbers, or as they came where those say
-    nothing; none where two have one number."""
+    """The rows by their numbers, or as they came without; none where two have one number."""
     numbers = [row.index for row in rows]
     if len(set(numbers)) <= 1:
         return rows

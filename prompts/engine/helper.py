@@ -1,8 +1,7 @@
-"""Steps that only help: a question or a passage goes on where their model gives no usable answer,
-or is not asked.
+"""Steps that only help: the work goes on where their model gives no usable answer.
 
 Only the step that writes the answer may end a question. What the user has to mend (no connection, a
-bad key, a budget that is spent) ends it in any step.
+bad key, a spent budget) ends it in any step.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,11 +24,11 @@ async def helped(
     otherwise: Callable[[], T] | None = None,
     wanted: bool = False,
 ) -> T:
-    """What `run` gives with the step. Where the policy spares its model, or the model gives no usable
-    answer, what `otherwise` gives, or else `run` with the step as it is without a model.
+    """What `run` gives with the step, or a substitute where its model has no usable answer.
 
-    `instead` says for the trace what is done then. What is `wanted`, since the user asked for it, no
-    profile spares.
+    The substitute is what `otherwise` gives, or else `run` with the step as it is without a model.
+    `instead` tells the trace what was done. No profile spares a step that is `wanted`, because the
+    user asked for it.
     """
     if step.is_offline:
         return await run(step)

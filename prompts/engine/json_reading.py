@@ -1,8 +1,7 @@
-"""JSON as models write it: found among prose, mended where it has one reading, never completed.
+"""JSON as models write it: found among prose, mended where nothing is lost, never completed.
 
-What is out of form (trailing commas, Python's literals, comments, other quotes) json-repair mends.
-It would also close what was cut off and drop what it cannot place, so it gets only what ends by
-itself, and no letter may be lost.
+json-repair mends what is out of form. It would also close what was cut off and drop what it cannot
+place, so it gets only what ends by itself, and no letter may be lost.
 """
 
 import copy
@@ -10,56 +9,53 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import json_repair
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from prompts.engine.calls import NotAsAsked
-from prompts.text.regex import regex
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _MOST_TRIED = 200  # braces at which an object may begin
-# What JSON has as an escape and a model means as one. The others are LaTeX (`\(`, `\frac`), also
-# where JSON would read a form feed, or a tab before "heta".
-_ESCAPE = regex(
-    r"(\\(?:u[0-9a-fA-F]{4}|[\"'\\/]"
-    r"|n(?!(?:abla|eq|otin)\b)|r(?!(?:ho|ight|angle)\b)|t(?!(?:imes|heta|ext|au|riangle)\b)))|\\"
+# A backslash before anything that is no escape of JSON is LaTeX's, and so are these words.
+_LATEX = re.compile(
+    r"(\\(?:u[0-9a-fA-F]{4}|[\"'\\/]|n(?!abla|eq|otin)|r(?!ho|ight|angle)"
+    r"|t(?!imes|heta|ext|au|riangle)))|\\"
 )
-_BRACE = regex(r"\\.|[\"{}]", re.S)
-_BEGINS_OBJECT = regex(r"\{\s*(?:[\"'“”‘’]|\w+\s*:)")
-_COMMENT = regex(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.S)
-_CODE = regex(r"\\u([0-9a-f]{4})")
 _TYPOGRAPHIC = str.maketrans(dict.fromkeys("“”„‟＂", '"') | dict.fromkeys("‘’‚‛", "'"))
-_FULL_WIDTH = ((regex(r"(?<=[\"'])\s*：\s*"), ": "), (regex(r"(?<=[\"'\]}])\s*，\s*(?=[\"'])"), ", "))
-# How the last value of an object ends, and what shows that its end stands within a text.
-_ENDS_VALUE = regex(r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.I)
-_GOES_ON = regex(r"[\"'”’]\s*[,:\]}]")
-_OF_SO_MANY = regex(r"\s*(\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*\d+|\([^)]*\))\s*")
-_CHOICE = regex(r"'([^']*)'")
+_GOES_ON = re.compile(r"[\"'”’]\s*[,:\]}]")  # the text before this was within a string
+_CHOICE = re.compile(r"'([^']*)'")
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_CODE = re.compile(r"\\u([0-9a-f]{4})")
+_ENDS_VALUE = re.compile(
+    r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.IGNORECASE
+)
+_OF_SO_MANY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*\d+|\([^)]*\))\s*")
 
 
 def read_object(answer: str, model: type[Model]) -> Model:
-    """The one object of this form in an answer; NotAsAsked with what is wrong.
+    """The one object of this form in an answer; NotAsAsked tells what is wrong.
 
-    The same object twice is one; what else stands in braces is prose.
+    The same object twice counts as one; other text in braces counts as prose.
     """
     found: Model | None = None
-    problems = [(0, NotAsAsked("it holds no JSON object."))]
-    for piece in _pieces(_unquoted(answer)):
+    problem = NotAsAsked("it holds no JSON object.")
+    for value, mended in _objects(answer):
         try:
-            read = _read(model, piece)
-        except NotAsAsked as problem:
-            problems.append((piece.size, problem))
+            read = value if isinstance(value, NotAsAsked) else _read(model, value, mended)
+        except NotAsAsked as error:
+            read = error
+        if isinstance(read, NotAsAsked):
+            problem = read
+        elif found is not None and read != found:
+            raise NotAsAsked("more than one JSON object was given.")
         else:
-            if found is not None and read != found:
-                raise NotAsAsked("more than one JSON object was given.")
             found = read
     if found is None:
-        raise max(problems, key=lambda told: told[0])[1]
+        raise problem
     return found
 
 
@@ -69,87 +65,40 @@ def number_of(text: str) -> str:
     return scored[1] if scored else text
 
 
-# --- finding and mending ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Braced:
-    """What stands in braces: its value, or what keeps it from being read; its length, and whether
-    it had to be mended."""
-
-    value: "dict[str, Any] | NotAsAsked"
-    size: int
-    mended: bool = False
-
-
-def _unquoted(answer: str) -> str:
-    """The answer, out of the one string of JSON that it may be."""
-    if answer.lstrip()[:1] == '"':
-        try:
-            inner = json.loads(answer)
-        except ValueError:
-            return answer
-        return inner if isinstance(inner, str) else answer
-    return answer
-
-
-def _pieces(answer: str) -> Iterator[_Braced]:
-    # Control characters inside a string are a model quoting its source as it stands.
-    decoder, at = json.JSONDecoder(strict=False), 0
-    answer = _ESCAPE.sub(lambda escape: escape[1] or "\\\\", answer)
-    ends: list[dict[int, int]] = []
+def _objects(answer: str) -> Iterator[tuple[dict[str, Any] | NotAsAsked, bool]]:
+    """The objects in an answer, or what keeps one from being read; whether each was mended."""
+    answer = _LATEX.sub(lambda escape: escape[1] or "\\\\", _unquoted(answer))
+    decoder = json.JSONDecoder(strict=False)  # a quoted source may hold control characters
+    at = 0
     for _ in range(_MOST_TRIED):
-        begin, mended = answer.find("{", at), False
-        if begin < 0:
+        at = answer.find("{", at)
+        if at < 0:
             return
         try:
-            value, at = decoder.raw_decode(answer, begin)
+            value, at = decoder.raw_decode(answer, at)
+            yield value, False
         except json.JSONDecodeError as error:
-            problem = NotAsAsked(f"the JSON is broken at character {error.pos}: {error.msg}.")
-            ends = ends or [_ends(answer, quotes=True), _ends(answer, quotes=False)]
-            places = [end for where in ends if (end := where.get(begin)) is not None]
-            tried = ((_mended(answer, begin, end), end) for end in places)
-            value, at = next(((value, end) for value, end in tried if value), (problem, 0))
-            mended = value is not problem
-            if value is problem and not places and _BEGINS_OBJECT.match(answer, begin):
-                at = len(answer)  # it is cut off: what is whole inside of it is no answer
-            at = at or max(places, default=begin + 1)
-        except RecursionError as error:
-            raise NotAsAsked("the JSON is nested too deeply.") from error
-        except ValueError as error:  # a figure of thousands of digits
-            raise NotAsAsked(f"the JSON cannot be read: {str(error)[:80]}.") from error
-        yield _Braced(value, at - begin, mended)
+            mended = _mended(answer[at:])
+            told = f"the JSON is broken at character {error.pos}: {error.msg}."
+            yield mended or NotAsAsked(told), True
+            if mended or '"' in answer[at : at + 5]:  # what is whole inside it is no answer
+                return
+            at += 1
+        except (RecursionError, ValueError) as error:  # or a figure of thousands of digits
+            yield NotAsAsked(f"the JSON is nested too deeply: {str(error)[:80]}."), False
+            return
 
 
-def _ends(answer: str, quotes: bool) -> dict[int, int]:
-    """Where each brace that opens is closed; those in double quotes are none where `quotes` counts.
-
-    Both are tried: a quotation mark that is not escaped turns inside and outside around.
-    """
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    inside = False
-    for sign in _BRACE.finditer(answer):
-        if sign[0] == '"' and quotes and opened:
-            inside = not inside
-        elif sign[0] == "{" and not inside:
-            opened.append(sign.start())
-        elif sign[0] == "}" and not inside and opened:
-            ends[opened.pop()] = sign.end()
-    return ends
-
-
-def _mended(answer: str, begin: int, end: int) -> dict[str, Any] | None:
+def _mended(text: str) -> dict[str, Any] | None:
     """The object that json-repair makes of this; None where something would be lost."""
-    text, rest = answer[begin:end], answer[end:]
-    if rest.count("}") > rest.count("{") or _GOES_ON.search(rest.partition("{")[0]):
-        return None  # it ends within a text that holds a brace
+    text, brace, rest = text.rpartition("}")
+    text += brace
+    if text.count("{") > text.count("}") or _GOES_ON.search(rest):
+        return None
     if not any(_ENDS_VALUE.search(last) for last in (text, _COMMENT.sub(" ", text))):
         return None  # its last text has no end
     if '"' not in text:
         text = text.translate(_TYPOGRAPHIC)
-    for sign, plain in _FULL_WIDTH:
-        text = sign.sub(plain, text)
     try:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
@@ -165,24 +114,31 @@ def _letters(text: str) -> Counter[str]:
     return Counter(filter(str.isalnum, re.sub(r"\bnone\b", "null", text)))
 
 
-# --- the form -----------------------------------------------------------------------------------
+def _unquoted(answer: str) -> str:
+    """The answer, out of the one JSON string that it may be."""
+    try:
+        inner = json.loads(answer) if answer.lstrip()[:1] == '"' else answer
+    except ValueError:
+        return answer
+    return inner if isinstance(inner, str) else answer
 
 
-def _read(model: type[Model], piece: _Braced) -> Model:
-    """The value as the model, also where it is the only field's own value, or in one wrapping."""
-    value = piece.value
-    if isinstance(value, NotAsAsked):
-        raise value
+def _read(model: type[Model], value: dict[str, Any], mended: bool) -> Model:
+    """The value as the model, also where it is the only field's own value, or wrapped once.
+
+    A mended value has no key too many: that could be a part of a text.
+    """
     readings: list[object] = [value]
     if len(value) == 1:
         readings += [inner for inner in value.values() if isinstance(inner, dict)]
-    (only, *more) = model.model_fields.items()
-    if not more and value and value.keys() <= _fields(only[1].annotation):
-        readings.append({only[0]: value})
+    (name, field), *more = model.model_fields.items()
+    inner_fields = getattr(field.annotation, "model_fields", {})
+    if not more and value and value.keys() <= inner_fields.keys():
+        readings.insert(0, {name: value})
     problems = []
     for reading in readings:
         try:
-            return _validated(model, reading, "forbid" if piece.mended else None)
+            return _validated(model, reading, mended)
         except ValidationError as error:
             problems.append(error)
     first = problems[0].errors(include_url=False)[0]
@@ -190,26 +146,18 @@ def _read(model: type[Model], piece: _Braced) -> Model:
     raise NotAsAsked(f"{place} is {said!r}: {first['msg']}.") from problems[0]
 
 
-def _fields(kind: object) -> set[str]:
-    """The fields of a model; none of anything else."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return set(kind.model_fields)
-    return set()
-
-
-def _validated(model: type[Model], value: object, extra: Literal["forbid"] | None) -> Model:
-    """The value as the model. A mended one has no key too many: it could be a part of a text."""
+def _validated(model: type[Model], value: object, mended: bool) -> Model:
     try:
-        return model.model_validate(value, extra=extra)
+        return model.model_validate(value, extra="forbid" if mended else None)
     except ValidationError as error:
         fitted = copy.deepcopy(value)
         if not all(_fitted(fitted, problem) for problem in error.errors(include_url=False)):
             raise
-        return model.model_validate(fitted, extra=extra)
+        return model.model_validate(fitted, extra="forbid" if mended else None)
 
 
 def _fitted(value: Any, problem: ErrorDetails) -> bool:
-    """Whether what stands at the problem's place has one reading; it is put there."""
+    """Whether the value at the problem's place has one reading; it is put there."""
     *way, last = problem["loc"]
     given: Any = problem["input"]
     meant: object = None
@@ -224,9 +172,9 @@ def _fitted(value: Any, problem: ErrorDetails) -> bool:
     try:
         for step in way:
             value = value[step]
-        if meant is not None and value[last] == given:
-            value[last] = meant
-            return True
+        if meant is None or value[last] != given:
+            return False
+        value[last] = meant
     except (KeyError, IndexError, TypeError):
-        pass
-    return False
+        return False
+    return True

@@ -1,8 +1,9 @@
 """Admission to a model server: calls in flight, requests and tokens a minute, the urgent first.
 
-One instance of `Limits` stands for one server and is shared by all threads and event loops of the process. Calls in
-flight are counted here; requests and tokens a minute by the server's rate limiter, which other processes share. A call
-takes the most tokens that it may use when it starts, and gives back the rest when the reply tells.
+One instance of `Limits` stands for one server and is shared by all threads and event loops of the
+process. Calls in flight are counted here; requests and tokens a minute by the server's rate
+limiter, which other processes share. A call takes the most tokens that it may use when it starts,
+and gives back the rest when the reply tells.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`now` in monotonic seconds, `sleep` for so many of them, `chance` in [0, 1): a test's need not wait."""
+    """`now` in monotonic seconds, `sleep` for so many of them, `chance` in [0, 1)."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -27,7 +28,7 @@ class Clock:
 
 
 class RateLimiter(Protocol):
-    """What may start at one server, and what did. Called by one thread at a time, and must not block for long."""
+    """What may start at one server, and what did. One thread at a time calls it."""
 
     def take(self, tokens: int, priority: int) -> tuple[float, float]:
         """(when the call was entered, 0.0), or (0.0, the seconds after which to ask again).
@@ -60,10 +61,6 @@ class _Ticket:
     gone: bool = field(default=False, compare=False)
 
     def call(self) -> None:
-        with suppress(RuntimeError):  # no loop runs in this thread
-            if asyncio.get_running_loop() is self.loop:
-                self.called.set()  # waking a loop from outside costs a system call
-                return
         with suppress(RuntimeError):  # its loop has ended, and with it whoever waited
             self.loop.call_soon_threadsafe(self.called.set)
 
@@ -71,7 +68,9 @@ class _Ticket:
 class Limits:
     """Admission to one server; without a `rate_limiter` there is no limit a minute."""
 
-    def __init__(self, concurrency: int, rate_limiter: RateLimiter | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, concurrency: int, rate_limiter: RateLimiter | None = None, clock: Clock | None = None
+    ) -> None:
         self.concurrency = concurrency
         self.in_flight = 0
         self._clock = clock or Clock()
@@ -89,23 +88,8 @@ class Limits:
     @asynccontextmanager
     async def slot(self, priority: int, tokens: int) -> AsyncIterator[AdmittedCall]:
         """Room for one call of at most so many tokens; a lower priority number goes first."""
-        start = await self._admitted(priority, tokens)
-        try:
-            yield start
-        finally:
-            with self._lock:
-                self.in_flight -= 1
-                if self._rate_limiter and start.tokens != start.reserved:
-                    self._rate_limiter.correct(start.at, 0, start.tokens - start.reserved)
-                self._admit()
-
-    def pause(self, seconds: float) -> None:
-        """Let nothing start for so long: the server has said that it is too much."""
-        with self._lock:
-            self._paused_until = max(self._paused_until, self._clock.now() + seconds)
-
-    async def _admitted(self, priority: int, tokens: int) -> AdmittedCall:
-        ticket = _Ticket(priority, next(self._numbers), tokens, asyncio.get_running_loop(), asyncio.Event())
+        loop = asyncio.get_running_loop()
+        ticket = _Ticket(priority, next(self._numbers), tokens, loop, asyncio.Event())
         with self._lock:
             heapq.heappush(self._waiting, ticket)
             self._admit()
@@ -118,15 +102,29 @@ class Limits:
             with self._lock:
                 ticket.gone = True
                 if ticket.start is not None:
-                    self.in_flight -= 1
-                    if self._rate_limiter:
-                        self._rate_limiter.correct(ticket.start.at, -1, -ticket.start.reserved)
+                    self._end(ticket.start, calls=-1, tokens=-ticket.start.reserved)
                 self._admit()
             raise
-        return ticket.start
+        start = ticket.start
+        try:
+            yield start
+        finally:
+            with self._lock:
+                self._end(start, calls=0, tokens=start.tokens - start.reserved)
+                self._admit()
+
+    def pause(self, seconds: float) -> None:
+        """Let nothing start for so long: the server has said that it is too much."""
+        with self._lock:
+            self._paused_until = max(self._paused_until, self._clock.now() + seconds)
+
+    def _end(self, start: AdmittedCall, calls: int, tokens: int) -> None:
+        self.in_flight -= 1
+        if self._rate_limiter and (calls or tokens):
+            self._rate_limiter.correct(start.at, calls, tokens)
 
     async def _nap(self, ticket: _Ticket) -> None:
-        """Until called; the first in the queue also wakes by itself when the window has room again."""
+        """Until called; the first in the queue also wakes when the window has room again."""
         delay, ticket.delay = ticket.delay, None
         waits: list[asyncio.Future[object]] = [asyncio.ensure_future(ticket.called.wait())]
         if delay is not None:
@@ -139,7 +137,7 @@ class Limits:
         ticket.called.clear()
 
     def _admit(self) -> None:
-        """Starts all that may start now, in order; tells the first of the others how long to sleep. Holds the lock."""
+        """Start all that may start now, in order; tell the first other how long to sleep."""
         while self._waiting:
             first = self._waiting[0]
             if first.gone or first.loop.is_closed():

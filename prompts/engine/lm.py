@@ -1,499 +1,515 @@
-"""Calls to language models, all by `dspy.LM`: DSPy's history, usage tracking and callbacks see each of them.
+"""One model on one server: a `dspy.LM` with a cache, limits, retries, a budget and second tries.
 
-A server that speaks OpenAI's language is called by DSPy's client for that language, another
-provider by DSPy's own client, or by LiteLLM where it has none. Here is what those lack: what a
-server does not take is learnt from its refusal and sent otherwise from then on
-(`server_habits.py`), a request that a server cuts without a word is an error, and a wait ends (`patience.py`).
-
-A server of the user's own writes its answers in a stream, watched or not: the stream tells that it is alive, and is
-closed where the answer goes round. Providers are fast, and bill what a closed stream would have written.
+Equal calls at one time are one call. A whole answer is in the cache before anything else is done
+with it, so a killed process loses no more answers than it had calls under way. An answer that
+cannot be read is struck out again and asked for once more, told what was wrong; a cut one with
+twice the room; one that goes round at a higher temperature. What a server refuses is learnt and
+left out from then on (`refusals.py`), and a wait ends (`patience.py`).
 """
 
 import asyncio
-import base64
-import importlib
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import dspy
 from dspy import lm15
 from dspy.clients.backend_selection import CLIENT_KEYS
-from dspy.utils.exceptions import LMError, LMStreamAssemblyError, LMUnsupportedFeatureError
+from dspy.utils.exceptions import LMError, LMUnsupportedFeatureError
 
-from prompts.engine.bridge import run_anywhere
-from prompts.engine.calls import Call, Finish, Message, Reply, rough_tokens, visible_so_far, without_thinking
-from prompts.engine.error_words import as_openai_error, words_of
-from prompts.engine.errors import ContextOverflow, EngineError, ModelMisconfigured
-from prompts.engine.failures import LONGEST_REPLY, Failure, refused, too_slow, unreachable
-from prompts.engine.key_masking import keep_secret, mask_error, mask_keys, secrets_of_address, secrets_of_environment
-from prompts.engine.loops import goes_round
-from prompts.engine.patience import USUAL, Patience, Wait
-from prompts.engine.providers import LOCAL, Endpoint, ModelChoice, without_user
-from prompts.engine.server_habits import HABITS, Habits, Sent
-from prompts.engine.streaming import ShownText
-from prompts.text.regex import regex
-
-if TYPE_CHECKING:
-    from prompts.engine.gguf import SharedModel
-    from prompts.engine.models import GgufSettings
-    from prompts.engine.transformers_lm import TransformersEngine
+from prompts.engine.bridge import run_sync
+from prompts.engine.calls import (
+    Call,
+    Doubtful,
+    Message,
+    NotAsAsked,
+    Reply,
+    rough_tokens,
+    without_thinking,
+)
+from prompts.engine.chat_server import NO_STREAM, TRY, ChatServer, Engine, Try, Waiting, text_of
+from prompts.engine.errors import (
+    AnswerMalformed,
+    AnswerTruncated,
+    AnswerWithheld,
+    ContextOverflow,
+    EngineError,
+    ModelMisconfigured,
+)
+from prompts.engine.key_masking import mask_error, mask_keys
+from prompts.engine.limits import Clock, Limits
+from prompts.engine.patience import Patience
+from prompts.engine.refusals import (
+    LONGEST_WAIT,
+    Failure,
+    Habits,
+    Sent,
+    backoff,
+    refused,
+    too_slow,
+    unreachable,
+)
+from prompts.engine.spending import Price, SpendBudget, Spent
+from prompts.engine.streaming import Draft, Show, ShownText, goes_round, standing
 
 # Without this LiteLLM tries to download a price list on its first call.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-# By name: `dspy.lm15` does not pass them on, and the types of what DSPy has copied would hide that DSPy has none.
-_TRANSPORTS: Any = importlib.import_module("dspy._vendor.lm15.transports")
-_FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "withheld", "refusal": "withheld"}
-# What an error of DSPy's without an HTTP status would have had as one.
+T = TypeVar("T")
+# Who asks a call that is equal to one under way waits for its lock; one for each event loop.
+CallLocks = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]]
+
+# The HTTP status of an error of DSPy's that carries none.
 _STATUS = {"LMAuthError": 401, "LMBillingError": 402, "LMRateLimitError": 429, "LMServerError": 500}
-_REASONING_MODEL = regex(r"(?:^|/)(?:o[1345](?:-|$)|gpt-[5-9](?![\w.]*-chat))")
-# A count below this may leave out a prefix that the server had kept from an earlier request.
-_CACHED_PREFIX = 256  # tokens
-_CONNECT = 15.0  # seconds
-_LOADING = 600.0  # seconds that a model of this machine may take to be read
-_CONNECTIONS = 10_000  # our own limits admit calls
-# The statuses with which a server refuses a field of a request.
-_REFUSES = {400, 404, 415, 422, 500, 501}
-_LOOKED_AT = 200  # characters of a stream between two looks whether it goes round
-_LONGEST_READ = 86_400.0  # seconds: what waits is ended by `Patience`
-# Parameters that every provider has under one name, in one place or another of a request.
+_REFUSES = {400, 404, 415, 422, 500, 501}  # statuses with which a part of a request is refused
+_MOST_ADAPTED = 9  # more than there is to leave out
+_CACHED_PREFIX = 256  # tokens: a smaller count may leave out a prefix that the server had kept
+# Parameters that every provider has under one name.
 _TYPED = {"top_p", "seed", "frequency_penalty", "presence_penalty"}
+# DSPy warns of a cut answer; ours is asked for again.
+logging.getLogger("dspy.clients.lm").addFilter(
+    lambda record: not (TRY.get() and "truncated" in record.msg)
+)
+
+
+class AnswerCache(Protocol):
+    """Answers by the key of their call; both are plain text."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, answer: str) -> None: ...
+
+    def remove(self, key: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which terms a model is called.
+
+    `own_server`: it is no provider's, so its speed is that of the user's machine. `gate` is
+    awaited before each try. `compared`: an answer of the cache is entered as it was paid for
+    once, because systems that are compared must pay alike.
+    """
+
+    limits: Limits
+    cache: AnswerCache | None = None
+    price: Price | None = None
+    max_attempts: int = 6
+    clock: Clock = field(default_factory=Clock)
+    budget: SpendBudget = field(default_factory=SpendBudget)
+    locks: CallLocks = field(default_factory=CallLocks)
+    compared: bool = False
+    own_server: bool = False
+    gate: Callable[[], Awaitable[None]] | None = None
+    timeout: float | None = None
+
+
+def unentered(_: Spent) -> None:
+    """Enter nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Try:
-    """What is asked, and the wait for it."""
+class Asker:
+    """How urgent a call is, where its cost is entered, and who watches the answer."""
 
-    call: Call
-    wait: Wait
-
-
-_CALLING: ContextVar[_Try | None] = ContextVar("calling", default=None)
-# DSPy warns of a cut answer; ours is asked for again, with more room.
-logging.getLogger("dspy.clients.lm").addFilter(lambda record: not (_CALLING.get() and "truncated" in record.msg))
+    priority: int = 0
+    record: Callable[[Spent], None] = unentered
+    show: Show | None = None
 
 
-class LmTransport:
-    """A `dspy.LM` as the way to a model.
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The key that an answer is kept under, who asks for it, and what was shown of it."""
 
-    `engine` is that of a server which is called by its address; `defaults` are what a program's own LM says of its
-    calls (temperature, tokens, …).
+    key: str
+    asker: Asker
+    draft: Draft
+
+
+class ServedLM(dspy.LM):
+    """A model as DSPy has it, called on our terms.
+
+    `address` is its server's. `engine` answers its requests; without one DSPy's own client does,
+    by `options`. `given` is a program's own LM, which is asked in place of this one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all but the first three by name
         self,
-        lm: dspy.BaseLM,
+        name: str,
         address: str,
-        patience: Patience,
-        engine: "ChatEngine | None" = None,
-        defaults: Mapping[str, object] | None = None,
+        terms: Terms,
+        *,
+        engine: Engine | None = None,
         habits: Habits | None = None,
+        given: dspy.BaseLM | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
-        self.lm = lm
+        if engine is not None:
+            options = {"engine": Waiting(engine), "async_engine": engine}
+        super().__init__(name, cache=False, num_retries=0, **(options or {}))
         self.address = address
-        self.model = str(lm.model)
-        self.defaults = defaults or {}
-        self._given = defaults is not None
-        self._engine = engine
-        self._habits = habits or Habits()
-        self._patience = patience
-
-    @classmethod
-    def of(cls, endpoint: Endpoint, timeout: float | None = None) -> "LmTransport":
-        """The way to a server that speaks OpenAI's language."""
-        engine, address = ChatEngine(endpoint), without_user(endpoint.url)
-        patience = Patience(timeout, own=not endpoint.listed)
-        return cls(_lm_on(engine, endpoint.name), address, patience, engine, habits=engine.habits)
-
-    @classmethod
-    def of_provider(cls, choice: ModelChoice, timeout: float | None = None) -> "LmTransport":
-        """The way to a provider that DSPy or LiteLLM knows."""
-        keep_secret((choice.api_key, *secrets_of_address(choice.base_url), *secrets_of_environment(os.environ)))
-        own = {"api_base": choice.base_url, "api_key": choice.api_key}
-        options = {name: value for name, value in own.items() if value}
-        lm = dspy.LM(choice.name, cache=False, num_retries=0, timeout=timeout or USUAL, **options)
-        address = without_user(choice.base_url) if choice.base_url else choice.name.partition("/")[0]
-        habits = HABITS.setdefault((address, choice.name), Habits())
-        return cls(lm, address, Patience(timeout or USUAL, own=False), habits=habits)
-
-    @classmethod
-    def of_machine(cls, choice: ModelChoice, timeout: float | None = None) -> "LmTransport":
-        """A model of this machine, by transformers; it ends an answer itself when the time is over."""
-        from prompts.engine.transformers_lm import TransformersEngine
-
-        seconds = timeout or USUAL
-        engine = TransformersEngine(choice.name.removeprefix(LOCAL), seconds)
-        return cls(_lm_on(engine, choice.name), engine.address, Patience(_LOADING + 2 * seconds, own=False))
-
-    @classmethod
-    def of_file(cls, choice: ModelChoice, settings: "GgufSettings", timeout: float | None = None) -> "LmTransport":
-        """A model in one file, by llama.cpp."""
-        from prompts.engine.gguf import address_of_file, shared_model
-
-        address = address_of_file(choice.name)
-        return cls.on_file(FileEngine(choice.name, address, shared_model(address, settings)), timeout)
-
-    @classmethod
-    def on_file(cls, engine: "FileEngine", timeout: float | None = None) -> "LmTransport":
-        """The way to this engine's model."""
-        patience = Patience(timeout, own=True)
-        return cls(_lm_on(engine, engine.name), engine.address, patience, engine, habits=engine.habits)
-
-    @classmethod
-    def of_program(cls, lm: dspy.BaseLM, timeout: float | None = None) -> "LmTransport":
-        """The way to a model that a program has given to DSPy."""
-        options: dict[str, object] = dict(lm.kwargs)
-        keep_secret((str(options.get("api_key") or ""), *secrets_of_environment(os.environ)))
-        url = str(options.get("api_base") or options.get("base_url") or "")
-        if "max_completion_tokens" in options:
-            options["max_tokens"] = options.pop("max_completion_tokens")
-        given = {name: value for name, value in options.items() if value is not None and name not in CLIENT_KEYS}
-        return cls(lm, without_user(url) or f"dspy:{lm.model}", Patience(timeout, own=bool(url)), defaults=given)
+        self.terms = terms
+        self.given = given
+        self.habits = habits or Habits()
+        self.server = engine if isinstance(engine, ChatServer) else None
+        self._under_way, self._told_until = 0, 0.0
+        self._patience = Patience(terms.timeout, terms.own_server)
 
     @property
-    def place(self) -> str:
-        """Where the model is, for people: a model in one file has another address at each start."""
-        return self._engine.place if isinstance(self._engine, FileEngine) else self.address
+    def supports_response_schema(self) -> bool:
+        """Whether the model can be held to a schema."""
+        if self.given is not None:
+            return bool(self.given.supports_response_schema)
+        return bool(super().supports_response_schema)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What the program says of calls to its model, such as a temperature."""
+        said: dict[str, Any] = {}
+        for lm in (self.given, self):
+            own = lm.kwargs.items() if lm is not None else ()
+            said |= {k: it for k, it in own if it is not None and k not in CLIENT_KEYS}
+        if "max_completion_tokens" in said:
+            said["max_tokens"] = said.pop("max_completion_tokens")
+        return said
 
     @property
     def structured(self) -> str:
-        """How the server is held to a schema."""
-        if not self._habits.structured:
-            self._habits.structured = "json_schema" if self.lm.supports_response_schema else "text"
-        return self._habits.structured
+        """How the server is held to a schema: "json_schema", "json_object" or "text"."""
+        if not self.habits.structured:
+            self.habits.structured = "json_schema" if self.supports_response_schema else "text"
+        return self.habits.structured
 
-    def room(self, call: Call) -> int:
-        """The tokens that the answer to a call may have, as far as the server has told."""
-        return self._habits.room(call)
+    async def aclose(self) -> None:
+        """Close this event loop's connections."""
+        if self.server is not None:
+            await self.server.aclose()
+        elif self.given is None:
+            await super().aclose()
+
+    def __call__(self, prompt: Any = None, *, messages: Any = None, **options: Any) -> Any:
+        """`acall` for callers without an event loop."""
+        return run_sync(self.acall(prompt, messages=messages, **options))
+
+    async def acall(self, prompt: Any = None, *, messages: Any = None, **options: Any) -> Any:
+        """The answer to a prompt of DSPy's (an optimiser's, say), on the same terms."""
+        turns = messages or [{"role": "user", "content": prompt}]
+        call = Call(
+            step="prompt of DSPy's",
+            messages=tuple(Message(turn["role"], str(turn["content"])) for turn in turns),
+            max_tokens=options.get("max_tokens") or self.kwargs.get("max_tokens") or 4096,
+            temperature=options.get("temperature", 0.0),
+            variant=options.get("rollout_id"),
+        )
+        return [await self.ask(call, str, Asker(priority=1))]
+
+    # --- one answer ------------------------------------------------------------------------------
+
+    async def ask(self, call: Call, read: Callable[[str], T], asker: Asker) -> T:
+        """The answer as `read` makes it; EngineError where there is none.
+
+        `read` raises NotAsAsked for an answer out of form. A watcher gets the text in pieces while
+        it is written, and Withdrawn where another takes its place.
+        """
+        key, terms, draft = call.key(self.address, self.model), self.terms, Draft(asker.show)
+        started = terms.clock.now()
+        locks = terms.locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        async with locks.setdefault(key, asyncio.Lock()):
+            stored = self._stored(key, call)
+            try:
+                answer = _standing(read, stored.text) if stored is not None else None
+            except NotAsAsked:
+                stored = None  # kept by a version that read otherwise
+            if stored is None:
+                return await self._answer(call, read, _Asked(key, asker, draft))
+            draft.add(stored.text)
+            paid = self._paid(stored) if terms.compared else Spent()
+            asker.record(replace(paid, cached_calls=1, seconds=terms.clock.now() - started))
+            return cast("T", answer)
+
+    async def _answer(self, call: Call, read: Callable[[str], T], asked: _Asked) -> T:
+        try:
+            return read((await self._whole(call, asked)).text)
+        except NotAsAsked as problem:
+            self._strike(asked)
+            first = problem
+        try:
+            reply = await self._whole(call.repaired(str(first)), asked)
+            return _standing(read, reply.text)
+        except (NotAsAsked, AnswerTruncated) as problem:
+            self._strike(asked)
+            if isinstance(first, Doubtful):  # it was in form
+                return cast("T", first.outputs)
+            if isinstance(problem, AnswerTruncated):
+                raise
+            raise AnswerMalformed(
+                f"{self.model} gave no valid answer for the step {call.step!r}: {problem}",
+                "Give this role a model that follows the form, or a server with structured output.",
+            ) from problem
+
+    async def _whole(self, call: Call, asked: _Asked) -> Reply:
+        """A reply that was not cut, or what can be kept of one that was."""
+        reply = await self._sent(call, asked)
+        longer = replace(call, max_tokens=2 * call.max_tokens)
+        if reply.finish == "length" and (second := self._second(call, longer, reply)) is not None:
+            asked.draft.withdraw()
+            try:
+                reply = await self._sent(second, asked)
+            except ContextOverflow as error:
+                raise self._cut(second, reply) from error
+        if reply.finish == "length" and (kept := standing(reply.text, call)) is not None:
+            if not call.by_line:  # whoever reads lines counts those that are left out
+                asked.asker.record(Spent(unread_lines=1))
+            if goes_round(reply.text, call):  # it would again
+                self._keep(asked.key, replace(reply, text=kept))
+            return replace(reply, text=kept, finish="stop")
+        if reply.finish == "stop":
+            return reply
+        asked.draft.withdraw()
+        if reply.finish == "length":
+            raise self._cut(longer, reply)
+        raise AnswerWithheld(
+            f"{self.model}'s provider withheld the answer of the step {call.step!r}.",
+            "Use another model for this text.",
+        )
+
+    def _second(self, call: Call, longer: Call, reply: Reply) -> Call | None:
+        """What is asked after a cut answer; None where asking again brings nothing."""
+        if goes_round(reply.text, call):
+            again = call.again()
+            differs = again != call or (call.temperature != 0 and "seed" not in call.extra)
+            return again if differs and standing(reply.text, call) is None else None
+        return longer if self.habits.room(longer) > self.habits.room(call) else None
+
+    def _cut(self, call: Call, reply: Reply) -> EngineError:
+        if goes_round(reply.text, call):
+            return AnswerTruncated(
+                f"{self.model} said the same again and again in the step {call.step!r}.",
+                "Use another model, a higher TRELLIS_RETRY_TEMPERATURE, or a penalty of the "
+                "server's on what is said again (TRELLIS_MODEL_OPTIONS).",
+            )
+        room, raise_it = self.habits.room(call), "Raise max_tokens (TRELLIS_MAX_TOKENS)"
+        if room < call.max_tokens:
+            raise_it = "The server allows no more: give it a longer context"
+        return AnswerTruncated(
+            f"{self.model} was cut in the step {call.step!r}, also with {room} tokens.",
+            f"{raise_it}, lower TRELLIS_CHUNK_TOKENS, or use a model that thinks less.",
+        )
+
+    # --- tries -----------------------------------------------------------------------------------
+
+    async def _sent(self, call: Call, asked: _Asked) -> Reply:
+        """A reply, after as many tries as it takes."""
+        terms, draft, failed, adapted = self.terms, asked.draft, 0, 0
+        most = call.most_tokens() if terms.budget.limited or terms.limits.a_minute else 0
+        while True:
+            try:
+                if terms.gate is not None:
+                    await terms.gate()
+                async with (
+                    terms.limits.slot(asked.asker.priority, most + call.max_tokens) as start,
+                    terms.budget.reserved(most, call.max_tokens, terms.price) as bill,
+                ):
+                    began = terms.clock.now()
+                    self._told_until = self._told_until if self._under_way else began
+                    self._under_way += 1
+                    try:
+                        reply = await self.send(call, draft.add if draft.watched else None)
+                        if reply.finish == "stop":
+                            self._keep(asked.key, reply)
+                    finally:
+                        self._under_way -= 1
+                    start.tokens = reply.input_tokens + reply.output_tokens
+                    bill.used = reply.input_tokens, reply.output_tokens
+                    now = terms.clock.now()
+                    busy, self._told_until = max(0.0, now - self._told_until), now
+                    spent = replace(self._paid(reply), seconds=now - began, busy_seconds=busy)
+                    asked.asker.record(spent)
+                    return reply
+            except Failure as failure:
+                # A stream that broke off may do so again: the next try comes whole.
+                if draft.withdraw() or (failure.broken and not failure.adapted):
+                    draft = Draft()
+                    call = replace(call, whole=call.whole or not failure.timed_out)
+                if failure.adapted and adapted < _MOST_ADAPTED:
+                    adapted += 1
+                    continue
+                failed += 1
+                await self._pause(failure, failed)
+
+    async def _pause(self, failure: Failure, failed: int) -> None:
+        """Wait until the next try; raise the failure's error where there is none."""
+        error, terms = failure.error, self.terms
+        if not failure.retryable:
+            raise error from failure
+        if failed == terms.max_attempts:
+            message = f"{error.message} (after {failed} attempts)"
+            raise type(error)(message, error.remedy) from failure
+        if failure.wait is not None:  # other calls would be refused as well
+            terms.limits.pause(min(failure.wait, LONGEST_WAIT))
+        await terms.clock.sleep(backoff(failed, failure.wait, terms.clock.chance()))
 
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
-        """One request and its reply; as a stream where somebody watches, the server is the user's own, or takes no
-        other request."""
-        streamed = self._streams(call, watched=show is not None)
-        shown = ShownText(show or _nobody) if streamed else None
-        request = self.request(call)
-        sent = self._sent(call, request, shown)
-        variant = {"rollout_id": call.variant} if self._given and call.variant is not None else {}
-        wait: Wait | None = None
+        """The reply to one request. Raises Failure."""
+        streamed = self.server is not None and (
+            self.habits.streams
+            if self.habits.streams is not None
+            else show is not None or (self.terms.own_server and not call.whole)
+        )
+        trying = Try(call, streamed, ShownText(show if streamed else None))
+        request, first = self._request(call), self._patience.first(call, streamed)
+        known = frozenset(self.habits.left_out)  # other calls may learn more meanwhile
+        variant = {"rollout_id": call.variant} if self.given and call.variant is not None else {}
+        token = TRY.set(trying)
         try:
-            async with self._patience.wait(call, streamed) as wait:
-                calling = _CALLING.set(_Try(call, wait))
-                try:
-                    with dspy.context(send_stream=shown) if shown else nullcontext():
-                        response = await self.lm.acall(request, **variant)
-                finally:
-                    _CALLING.reset(calling)
-            reply = self.reply(response, call)
+            ask = self.given.acall if self.given is not None else super().acall
+            work = ask(request, **variant)
+            reply = self._reply(await self._patience.wait(work, call, first, trying.heard), call)
         except TimeoutError as error:
-            assert wait is not None  # noqa: S101 - it is what has ended
-            failure = too_slow(self.model, self.address, wait.seconds, wait.begun)
+            waited = self._patience.seconds if trying.heard else first
+            failure = too_slow(self.model, self.address, waited, bool(trying.heard))
             raise failure from mask_error(error)
         except LMError as error:
-            if isinstance(error.__cause__, Failure | EngineError):  # of a model of this machine, in our words
-                raise error.__cause__ from None
-            failure = self._failure(error)
-            failure.adapted = self._learn(failure, error, sent, shown)
+            cause = error.__cause__
+            if isinstance(cause, EngineError):  # of a model of this machine
+                raise cause from None
+            failure = cause if isinstance(cause, Failure) else self._failure(error)
+            failure.adapted = self._learn(failure, error, trying, request, known)
             raise failure from mask_error(error)
-        if shown is not None:
-            shown.end()
+        finally:
+            TRY.reset(token)
+        if streamed:
+            trying.shown.end()
         elif show is not None:
             show(reply.text)
         return reply
 
-    def _streams(self, call: Call, watched: bool) -> bool:
-        streams = self._habits.streams
-        if self._engine is None or streams is not None:
-            return self._engine is not None and bool(streams)
-        return watched or (self._engine.own and not call.whole)
-
-    async def aclose(self) -> None:
-        """Close this event loop's connections."""
-        if self._engine is not None:
-            await self._engine.aclose()
-        elif not self._given and isinstance(self.lm, dspy.LM):
-            await self.lm.aclose()
-
-    # --- request -----------------------------------------------------------------------------------------------------
-
-    def request(self, call: Call) -> lm15.Request:
+    def _request(self, call: Call) -> lm15.Request:
         """A call as DSPy's clients send it."""
-        system = "\n\n".join(message.content for message in call.messages if message.role == "system")
-        turns = [message for message in call.messages if message.role != "system"]
-        if self._habits.user_only:
-            turns, system = _alternating([Message("user", system), *turns] if system else turns), ""
+        system = "\n\n".join(it.content for it in call.messages if it.role == "system")
+        turns = [it for it in call.messages if it.role != "system"]
+        if self.habits.user_only and system:
+            turns[0] = replace(turns[0], content=f"{system}\n\n{turns[0].content}")
+            system = ""
         form: dict[str, object] | None = None
         if call.schema is not None and self.structured == "json_schema":
-            form = {"type": "json_schema", "name": call.step, "strict": True, "schema": call.schema}
+            named = {"name": call.step, "strict": True, "schema": call.schema}
+            form = {"type": "json_schema", **named}
         elif call.schema is not None and self.structured == "json_object":
             form = {"type": "json_object"}
+        extra = call.extra.items()
         config = lm15.Config(
-            max_tokens=self.room(call),
-            temperature=None if "temperature" in self._habits.left_out else call.temperature,
+            max_tokens=self.habits.room(call),
+            temperature=None if "temperature" in self.habits.left_out else call.temperature,
             response_format=form,
-            extensions={name: value for name, value in call.extra.items() if name not in _TYPED} or None,
-            **{name: value for name, value in call.extra.items() if name in _TYPED},
+            extensions={name: value for name, value in extra if name not in _TYPED} or None,
+            **{name: value for name, value in extra if name in _TYPED},
         )
-        messages = tuple(
-            lm15.Message.user(turn.content) if turn.role == "user" else lm15.Message.assistant(turn.content)
-            for turn in turns
-        )
-        return lm15.Request(model=self.model, messages=messages, system=system or None, config=config)
+        model = self.model if self.given is None else self.given.model
+        said = tuple(lm15.Message(turn.role, (lm15.TextPart(turn.content),)) for turn in turns)
+        return lm15.Request(model=model, messages=said, system=system or None, config=config)
 
-    def _sent(self, call: Call, request: lm15.Request, shown: ShownText | None) -> Sent:
-        form, left_out = request.config.response_format, self._habits.left_out
+    def _learn(
+        self,
+        failure: Failure,
+        error: LMError,
+        trying: Try,
+        request: lm15.Request,
+        known: frozenset[str],
+    ) -> bool:
+        """Whether the server refused something that can be left out; it is from now on."""
+        config = request.config
         parts = {
-            "temperature": request.config.temperature is not None,
-            "max_tokens": self._engine is not None and "max_tokens" not in left_out,
-            "stream": shown is not None,
-            "stream_options": shown is not None and "stream_options" not in left_out,
+            "temperature": config.temperature is not None,
+            "max_tokens": self.server is not None and "max_tokens" not in known,
+            "stream": trying.streamed,
             "system": bool(request.system),
         }
-        return Sent(
-            call=call,
-            form=str(form["type"]) if form else None,
-            max_tokens=request.config.max_tokens or 0,
-            has=frozenset(name for name, is_sent in parts.items() if is_sent),
-            may_stream=self._engine is not None,
-        )
+        has = frozenset(name for name, is_sent in parts.items() if is_sent)
+        form = str(config.response_format["type"]) if config.response_format else None
+        limit, may_stream = config.max_tokens or 0, self.server is not None
+        sent = Sent(trying.call, form, limit, has, may_stream)
+        if NO_STREAM in failure.words:  # it answers in one piece, or not at all
+            return self.habits.other_way(sent)
+        if isinstance(error, LMUnsupportedFeatureError) and form:
+            return self.habits.learn("response_format", sent)
+        return failure.status in _REFUSES and self.habits.learn(failure.words, sent)
 
-    def _learn(self, failure: Failure, error: LMError, sent: Sent, shown: ShownText | None) -> bool:
-        """Whether the server refused something that can be sent otherwise; it is from now on."""
-        if isinstance(error, LMStreamAssemblyError) and shown is not None and not shown.begun:
-            if self._habits.streams is not True:
-                self._habits.streams = False  # it answers in one piece, or not at all
-            return self._habits.streams is False
-        if isinstance(error, LMUnsupportedFeatureError) and sent.form:
-            return self._habits.learn("response_format", sent)
-        return failure.status in _REFUSES and self._habits.learn(failure.words, sent)
-
-    # --- reply -------------------------------------------------------------------------------------------------------
-
-    def reply(self, response: lm15.Response, call: Call) -> Reply:
+    def _reply(self, response: lm15.Response, call: Call) -> Reply:
         """What a client of DSPy's gave, as the reply to the call. Raises Failure."""
-        parts = response.message.parts
-        raw = mask_keys("".join(map(_text_of, parts)))
+        parts, usage = response.message.parts, response.usage
+        data = [it.value for it in parts if isinstance(it, lm15.DataPart)]  # an object as data
+        raw = mask_keys(text_of(parts) + "".join(json.dumps(it, ensure_ascii=False) for it in data))
         thought = sum(len(part.text) for part in parts if isinstance(part, lm15.ThinkingPart))
-        finish = _FINISHES.get(str(response.finish_reason), "stop")
-        if not raw and any(isinstance(part, lm15.RefusalPart) for part in parts):
-            finish = "withheld"
-        usage, input_tokens = response.usage, response.usage.input_tokens
-        if self._engine is not None and not raw and not thought and response.id is None and input_tokens is None:
-            words = mask_keys(words_of(json.dumps(response.provider_data or {})))
-            words = f"not an answer of /chat/completions: {words}"
-            raise refused(self.model, self.address, 404, words)
-        if input_tokens is None or usage.output_tokens is None:  # nobody has counted
-            return Reply(without_thinking(raw), finish, call.tokens(), rough_tokens(raw + " " * thought))
-        # Some servers (Ollama) cut a long prompt without a word; only the count of what they read tells.
-        if self._engine is not None and _CACHED_PREFIX < input_tokens < call.least_tokens():
-            raise Failure(
-                ContextOverflow(
-                    f"{self.model} at {self.address} read only {input_tokens} tokens of the request: it cuts long "
-                    "requests.",
-                    "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS.",
-                )
+        withheld = not raw and any(isinstance(part, lm15.RefusalPart) for part in parts)
+        withheld = withheld or response.finish_reason in {"content_filter", "refusal"}
+        finish = "length" if response.finish_reason == "length" else "stop"
+        reply = Reply(without_thinking(raw), "withheld" if withheld else finish, 0, 0)  # type: ignore[arg-type]
+        read, written = usage.input_tokens, usage.output_tokens
+        if read is None or written is None:  # nobody has counted
+            written = rough_tokens(raw + " " * thought)
+            return replace(reply, input_tokens=call.tokens(), output_tokens=written)
+        # Some servers (Ollama) cut a long prompt without a word; only this count tells.
+        if self.server is not None and _CACHED_PREFIX < read < call.least_tokens():
+            error = ContextOverflow(
+                f"{self.model} at {self.address} read only {read} tokens of the request: it cuts "
+                "long requests.",
+                "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower "
+                "TRELLIS_CHUNK_TOKENS.",
             )
-        # Where thinking is counted apart it still is in the total.
-        written = max(usage.output_tokens, (usage.total_tokens or 0) - input_tokens)
-        return Reply(without_thinking(raw), finish, input_tokens, written)
+            raise Failure(error)
+        # Thinking that is counted apart is still in the total.
+        written = max(written, (usage.total_tokens or 0) - read)
+        return replace(reply, input_tokens=read, output_tokens=written)
 
     def _failure(self, error: LMError) -> Failure:
-        """What DSPy's error means for us."""
+        """What an error of DSPy's own clients means."""
         words = " ".join(mask_keys(str(error.message).partition("\n\n")[0]).split())
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        if "LMConfigurationError" in kinds or "LMUnsupportedFeatureError" in kinds:
-            return Failure(ModelMisconfigured(f"{self.model}: {words}", "Check the model's name, address and key."))
-        if "LMTransportError" in kinds or "LMTimeoutError" in kinds:
-            return self._unreachable(words)
-        if "LMStreamAssemblyError" in kinds:
-            return self._unreachable("the stream ended in the middle of the answer")
+        if {"LMConfigurationError", "LMUnsupportedFeatureError"} & set(kinds):
+            remedy = "Check the model's name, address and key."
+            return Failure(ModelMisconfigured(f"{self.model}: {words}", remedy))
+        if {"LMTransportError", "LMTimeoutError", "LMStreamAssemblyError"} & set(kinds):
+            return unreachable(self.model, self.address, words)
         status = error.status or next((_STATUS[kind] for kind in kinds if kind in _STATUS), 400)
-        if status == 200 and "not JSON" in words:
-            # A gateway's page in place of an answer: mostly it passes, and else the address is wrong.
-            return self._unreachable(words)
         after = None if error.retry_after is None else str(error.retry_after)
-        return refused(self.model, self.address, 404 if status == 200 else status, words, after)
+        return refused((self.model, self.address), 404 if status == 200 else status, words, after)
 
-    def _unreachable(self, problem: str) -> Failure:
-        return unreachable(self.model, self.address, problem)
+    # --- cache and ledger ------------------------------------------------------------------------
 
+    def _keep(self, key: str, reply: Reply) -> None:
+        if self.terms.cache is not None:
+            row = {"text": reply.text, "tokens": [reply.input_tokens, reply.output_tokens]}
+            self.terms.cache.put(key, json.dumps(row, ensure_ascii=False))
 
-class ChatEngine:
-    """DSPy's client of one server with `/chat/completions`; connections belong to an event loop and close with it."""
+    def _strike(self, asked: _Asked) -> None:
+        """The answer cannot be read: nobody is to see it again."""
+        asked.draft.withdraw()
+        if self.terms.cache is not None:
+            self.terms.cache.remove(asked.key)
 
-    supports_response_schema = True
+    def _stored(self, key: str, call: Call) -> Reply | None:
+        row = self.terms.cache.get(key) if self.terms.cache is not None else None
+        try:
+            stored = json.loads(row or "")
+            text = str(stored["text"])
+            tokens = stored.get("tokens") or (call.tokens(), rough_tokens(text))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None  # it is asked again and replaced
+        return Reply(text, "stop", *tokens)
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        keep_secret((endpoint.key, *secrets_of_address(endpoint.url)))
-        known = (without_user(endpoint.url), endpoint.name)
-        self.habits = HABITS.setdefault(known, Habits(endpoint.structured))
-        if endpoint.listed and _REASONING_MODEL.search(endpoint.model):
-            self.habits.left_out |= {"max_tokens", "temperature"}
-        self.own = not endpoint.listed
-        self._endpoint = endpoint
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Way, _Opened]]
-        self._opened = WeakKeyDictionary()
-
-    async def complete(self, request: lm15.Request) -> lm15.Response:
-        """One reply."""
-        return await (await self._client()).complete(replace(request, model=self._endpoint.model))
-
-    async def stream(self, request: lm15.Request) -> AsyncIterator[object]:
-        """The events of one reply, which ends as if it had been cut where it goes round."""
-        calling, text, seen = _CALLING.get(), "", 0
-        client = await self._client()
-        async with aclosing(client.stream(replace(request, model=self._endpoint.model))) as events:
-            async for event in events:
-                yield event
-                if calling is None or not isinstance(event, lm15.StreamDeltaEvent):
-                    continue
-                calling.wait.heard()
-                text += event.delta.text if isinstance(event.delta, lm15.TextDelta) else ""
-                if len(text) - seen < _LOOKED_AT:
-                    continue
-                seen = len(text)
-                if goes_round(visible_so_far(text), calling.call):
-                    yield lm15.StreamEndEvent(finish_reason="length")
-                    return
-
-    async def aclose(self) -> None:
-        """Close this event loop's connections."""
-        for keeper, _ in self._opened.pop(asyncio.get_running_loop(), {}).values():
-            await keeper.aclose()
-
-    async def _client(self) -> lm15.AsyncOpenAIChatLM:
-        compat = lm15.OpenAIChatCompat(
-            max_tokens_field="max_completion_tokens" if "max_tokens" in self.habits.left_out else "max_tokens",
-            stream_usage="omit" if "stream_options" in self.habits.left_out else "include",
-        )
-        opened = self._opened.setdefault(asyncio.get_running_loop(), {})
-        way = self._endpoint, compat
-        if way not in opened:
-            keeper = _open(*way)
-            opened[way] = keeper, await anext(keeper)
-        return opened[way][1]
+    def _paid(self, reply: Reply) -> Spent:
+        tokens, price = (reply.input_tokens, reply.output_tokens), self.terms.price
+        return Spent(1, *tokens, cost_usd=price.cost(*tokens) if price else None)
 
 
-class FileEngine(ChatEngine):
-    """The client of a model in one file: each call asks where it is served, for that may end."""
-
-    def __init__(self, name: str, address: str, model: "SharedModel") -> None:
-        super().__init__(Endpoint(name, Path(name).stem, address, None, "json_schema", listed=False))
-        self.name = name
-        self.address = address
-        self._model = model
-
-    @property
-    def place(self) -> str:
-        """What serves it, as of the last call."""
-        who = "started by this process" if self._model.is_ours else "started by another process"
-        return f"llama.cpp at {self._endpoint.url}, {who}"
-
-    async def _client(self) -> lm15.AsyncOpenAIChatLM:
-        served = await asyncio.to_thread(self._model.served)
-        keep_secret((served.key,))
-        self._endpoint = replace(self._endpoint, url=served.url, key=served.key)
-        return await super()._client()
-
-
-def _text_of(part: object) -> str:
-    """What a part of a reply says. An object that makes a choice comes as data, read already."""
-    if isinstance(part, lm15.DataPart):
-        return json.dumps(part.value, ensure_ascii=False)
-    return part.text if isinstance(part, lm15.TextPart) else ""
-
-
-def _nobody(_: str) -> None:
-    """Whoever watches a stream that nobody watches."""
-
-
-def _alternating(turns: Sequence[Message]) -> list[Message]:
-    """The turns with those of one role in a row made one."""
-    merged: list[Message] = []
-    for turn in turns:
-        if merged and merged[-1].role == turn.role:
-            merged[-1] = replace(turn, content=f"{merged[-1].content}\n\n{turn.content}")
-        else:
-            merged.append(turn)
-    return merged
-
-
-_Way = tuple[Endpoint, lm15.OpenAIChatCompat]
-_Opened = tuple[AsyncGenerator[lm15.AsyncOpenAIChatLM], lm15.AsyncOpenAIChatLM]
-
-
-class _Waiting:
-    """An engine for callers without an event loop."""
-
-    def __init__(self, engine: "ChatEngine | TransformersEngine") -> None:
-        self.supports_response_schema = engine.supports_response_schema
-        self._engine = engine
-
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        return run_anywhere(self._engine.complete(request))
-
-
-def _lm_on(engine: "ChatEngine | TransformersEngine", name: str) -> dspy.LM:
-    return dspy.LM(name, cache=False, num_retries=0, engine=_Waiting(engine), async_engine=engine)
-
-
-async def _open(endpoint: Endpoint, compat: lm15.OpenAIChatCompat) -> AsyncGenerator[lm15.AsyncOpenAIChatLM]:
-    """DSPy's client; `asyncio.run` closes async generators when it ends, and with this one its connections."""
-    url, parts = endpoint.url, urlsplit(endpoint.url)
-    headers: tuple[tuple[str, str], ...] = ()
-    if parts.username and not endpoint.key:
-        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers = (("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}"),)
-        url = url.replace(f"{parts.netloc.rpartition('@')[0]}@", "", 1)
-    access = lm15.AccessPolicy(
-        "server", base_url=without_user(url), headers=headers, auth_scheme=("api-key" if headers else "bearer",)
-    )
-    # Read once: left to the client, each call goes through the whole environment.
-    proxies = {} if proxy_bypass(parts.hostname or "") else getproxies()
-    transport = _BoundedTransport(
-        connect_timeout=_CONNECT, read_timeout=_LONGEST_READ, write_timeout=_LONGEST_READ, pool_timeout=None,
-        max_connections=_CONNECTIONS, proxy=proxies.get(parts.scheme) or proxies.get("all"), trust_env=False,
-    )  # fmt: skip
-    config = lm15.RouterConfig(
-        providers=(lm15.ProviderDefinition.chat(access, compat=compat),),
-        api_keys={"server": endpoint.key or "none"},
-        env={},
-        transport=transport,
-    )
-    async with transport, lm15.AsyncLMRouter(config) as router:
-        yield router.lm("server:model")
-
-
-class _BoundedTransport(_TRANSPORTS.StdlibAsyncTransport):
-    """DSPy's connections, which read no reply of more than LONGEST_REPLY bytes into memory."""
-
-    async def _do_stream(self, request: object) -> object:
-        response = await super()._do_stream(request)
-        # It is the class of DSPy's own that we extend.
-        chunks = self._bounded(response._chunks)  # noqa: SLF001
-        response._chunks = chunks if response.status < 400 else self._worded(chunks)  # noqa: SLF001
-        return response
-
-    @staticmethod
-    async def _worded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """An error's body with its words where DSPy reads them."""
-        body = b"".join([chunk async for chunk in chunks])
-        yield as_openai_error(body.decode("utf-8", "replace")).encode()
-
-    @staticmethod
-    async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        received = 0
-        async for chunk in chunks:
-            received += len(chunk)
-            if received > LONGEST_REPLY:
-                raise _TRANSPORTS.ReadError(f"the reply is longer than {LONGEST_REPLY // 1_000_000} MB")
-            yield chunk
+def _standing(read: Callable[[str], T], text: str) -> T:
+    """The answer as read. A doubtful one stands, since the model was asked twice."""
+    try:
+        return read(text)
+    except Doubtful as doubt:
+        return cast("T", doubt.outputs)

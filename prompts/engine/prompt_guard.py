@@ -1,17 +1,15 @@
 """Text that we did not write, made harmless in a prompt without losing what it says.
 
-What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private character; what cannot be
-sent or seen (controls, lone surrogates, invisible tags) stands as a private character. `restore` gives the original
-back, also from a model's quotation, so that quotations are found in the original text. Spans are always counted on the
-original.
+What a prompt, a chat template or DSPy reads as a sign of its own is broken by one private
+character; what cannot be sent or seen (controls, lone surrogates, invisible tags) stands as a
+private character. `restore` gives the original back, also from a model's quotation, so quotations
+are found in the original text. Spans are always counted on the original.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
-
-from prompts.text.regex import regex
 
 # All of it is in plane 16, which is assigned to nobody and which no tokenizer has words for.
 _BREAK = "\U0010f700"
@@ -24,23 +22,25 @@ _UNSEEN = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f
 # A sign is broken after its first character.
 _SIGNS = (
     r"\[(?=\[\s*##)|#(?=#\s*\]\])"  # [[ ## field ## ]]
-    r"|<(?=[|｜]|<\s*(?:CUSTOM-TYPE|SYS>|/SYS>))"  # <|im_start|>, <｜begin▁of▁sentence｜>, DSPy's blocks, <<SYS>>
-    r"|<(?=/?\s*(?:s|bos|eos|pad|unk|mask|sop|eop|cls|sep|start_of_turn|end_of_turn|start_of_image|end_of_image"
-    r"|think|thinking|thought|reasoning|reflection|seed:think|tool_call|tool_response|function_call|tool_code|image"
-    r"|custom-type-[a-z-]*|extra_id_\d+|unused\d+|reserved_\d+)\s*>)"
+    # <|im_start|>, <｜begin▁of▁sentence｜>, DSPy's blocks, <<SYS>>
+    r"|<(?=[|｜]|<\s*(?:CUSTOM-TYPE|SYS>|/SYS>))"
+    r"|<(?=/?\s*(?:s|bos|eos|pad|unk|mask|sop|eop|cls|sep|(?:start|end)_of_turn|start_of_image"
+    r"|end_of_image|think|thinking|thought|reasoning|reflection|seed:think|tool_call|tool_response"
+    r"|function_call|tool_code|image|custom-type-[a-z-]*|extra_id_\d+|unused\d+|reserved_\d+)\s*>)"
     r"|◁(?=/?\s*think\s*▷)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK|IMG|IMG_BREAK"
-    r"|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK"
+    r"|IMG|IMG_BREAK|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
 )
-_HARMFUL = regex(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
-# Every sign and every such character begins with one of these; looking for them alone, and for all of the planes where
-# most of them are, is ten times as fast.
-_MAYBE = regex("[\\[#<◁\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
-_HARMLESS = regex(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
+_HARMFUL = re.compile(
+    f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE
+)
+# Every sign and every such character begins with one of these; this is ten times as fast.
+_MAYBE = re.compile("[\\[#<◁\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
+_HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")
 
 
 def neutralise(text: str) -> str:
-    """The text with every sign broken and every unseen character replaced; `restore` undoes it exactly."""
+    """The text with every sign broken and every unseen character replaced."""
     return _MAYBE.sub(_if_harmful, text)
 
 
@@ -50,7 +50,7 @@ def restore(text: str) -> str:
 
 
 def neutralised(value: object) -> object:
-    """The same for what an input can be: every string in it is neutralised, models become mappings."""
+    """An input with every string in it neutralised; models become mappings."""
     if isinstance(value, str):
         return neutralise(value)
     if isinstance(value, BaseModel):

@@ -1,13 +1,13 @@
-"""Which server a model's name means (`provider/model` as DSPy and LiteLLM write it), and with which key it is called.
+"""Which server a model's name means (`provider/model`), and with which key it is called.
 
-Servers that offer `/chat/completions` are called at their address by DSPy's client for that; the others are DSPy's own
+Servers that offer `/chat/completions` are called at their address; the others are DSPy's own
 providers, and LiteLLM's where DSPy has none. `providers.toml` lists both.
 """
 
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,15 +17,15 @@ from urllib.parse import urlsplit
 from prompts.engine.errors import ModelMisconfigured
 
 OFFLINE = "offline"
-# A model of this machine, a folder or a name in the Hub's cache: one that writes, and one that only labels passages.
-LOCAL, ENCODER = "transformers/", "cross-encoder/"
-GGUF = "gguf/"  # a language model of this machine, a file, by llama.cpp
+LOCAL = "transformers/"  # a language model of this machine: a folder or a name in the Hub's cache
+ENCODER = "cross-encoder/"  # a model of this machine that only labels passages
+GGUF = "gguf/"  # a language model of this machine in one file, by llama.cpp
 Backend = Literal["torch", "onnx", "openvino"]  # what computes a model of sentence-transformers
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model as DSPy names it (`provider/model`), with an own endpoint and key where it needs them."""
+    """A model as DSPy names it, with an own address and key where it needs them."""
 
     name: str
     base_url: str | None = None
@@ -47,9 +47,22 @@ class ModelChoice:
         return self.base_url is None and self.name.startswith(ENCODER)
 
 
+@dataclass(frozen=True)
+class GgufSettings:
+    """How llama.cpp computes a model of this machine.
+
+    `context` is what one call may read and write together, in tokens; `slots` is the number of
+    calls at once; `threads` None leaves their number to llama.cpp.
+    """
+
+    context: int = 12_288
+    slots: int = 1
+    threads: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server that speaks OpenAI's language: its address, the variables with its key, what holds it to a schema."""
+    """A server that speaks OpenAI's language: its address, the variables that hold its key."""
 
     url: str | None = None
     keys: tuple[str, ...] = ()
@@ -59,9 +72,10 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is served. `listed`: at its provider's own address, where list prices hold.
+    """Where a model is served.
 
-    `lacks`: the variable for the key that the provider asks for and nobody has set.
+    `listed`: at its provider's own address, where list prices hold. `lacks`: the variable for a
+    key that the provider asks for and nobody has set.
     """
 
     name: str
@@ -74,99 +88,99 @@ class Endpoint:
 
 
 @cache
-def _direct(table: str = "direct") -> dict[str, Provider]:
-    rows = _data()[table]
-    return {name: Provider(**{**row, "keys": tuple(row.get("keys", ()))}) for name, row in rows.items()}
+def _providers(table: str = "direct") -> dict[str, Provider]:
+    """The providers of a table of `providers.toml`; those that DSPy calls have no address."""
+    data: dict[str, Any] = tomllib.loads(
+        Path(__file__).with_name("providers.toml").read_text(encoding="utf-8")
+    )
+    if table == "through_dspy":
+        return {name: Provider() for name in data[table].split()}
+    rows = data[table].items()
+    return {name: Provider(**{**it, "keys": tuple(it.get("keys", ()))}) for name, it in rows}
 
 
-@cache
-def _through_dspy() -> tuple[str, ...]:
-    return tuple(_data()["through_dspy"].split())
+def is_provider(prefix: str) -> bool:
+    """Whether model names that begin so mean a provider's models."""
+    return prefix in _providers() or prefix in _providers("through_dspy")
 
 
-def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
+def is_local_model(name: str) -> bool:
+    """Whether a name can be that of a model of sentence-transformers: a folder, or `ORG/NAME`."""
+    prefix, _, rest = name.partition("/")
+    return bool(rest and not is_provider(prefix)) or Path(name).expanduser().is_dir()
 
 
 def check(choice: ModelChoice) -> None:
     """ModelMisconfigured, with the choices, where the name or the address cannot be meant."""
-    prefix, slash, model = choice.name.partition("/")
-    direct = _direct()
-    of_servers = (*direct, *_through_dspy())
-    names = (*of_servers, LOCAL[:-1], ENCODER[:-1], GGUF[:-1])
+    prefix, _, model = choice.name.partition("/")
     if choice.base_url is not None:
         _check_url(choice.base_url)
-    elif choice.name.startswith((LOCAL, ENCODER, GGUF)) and model:
+        if choice.name.strip("/ "):
+            return  # a server of one's own, whatever it calls its models
+    if choice.name == OFFLINE or (model and choice.name.startswith((LOCAL, ENCODER, GGUF))):
         return
-    if choice.name == OFFLINE or (slash and model and prefix in of_servers):
-        if prefix in direct and direct[prefix].url is None and choice.base_url is None:
+    if model and is_provider(prefix):
+        if prefix in _providers() and _providers()[prefix].url is None:
             raise ModelMisconfigured(
                 f"The model {choice.name!r} has no address.",
                 "Set TRELLIS_LM_BASE_URL, such as http://localhost:8000/v1.",
             )
         return
-    if choice.base_url is not None and choice.name.strip("/ "):
-        return  # a server of one's own: whatever it calls its models
+    unknown = f"No provider is known for the model {choice.name!r}."
     if choice.name.endswith(".gguf"):
-        raise ModelMisconfigured(
-            f"No provider is known for the model {choice.name!r}.", f"Write {GGUF}{choice.name} for a file."
-        )
-    near = difflib.get_close_matches(prefix, [*names, OFFLINE], n=3) if prefix else []
-    choices = ", ".join(near or sorted(names))
+        raise ModelMisconfigured(unknown, f"Write {GGUF}{choice.name} for a file.")
+    own = (LOCAL[:-1], ENCODER[:-1], GGUF[:-1])
+    names = sorted((*_providers(), *_providers("through_dspy"), *own))
+    near = difflib.get_close_matches(prefix, [*names, OFFLINE], n=3)
     raise ModelMisconfigured(
-        f"No provider is known for the model {choice.name!r}.",
-        f"Write provider/model (providers: {choices}), `{OFFLINE}`, or set TRELLIS_LM_BASE_URL for an own server.",
+        unknown,
+        f"Write provider/model (providers: {', '.join(near or names)}), `{OFFLINE}`, or set "
+        "TRELLIS_LM_BASE_URL for an own server.",
     )
 
 
 def endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where a model is served; None where DSPy knows. A key of the environment goes to its provider only."""
+    """Where a model is served; None where DSPy knows.
+
+    A key of the environment goes to its own provider alone. ModelMisconfigured where a key lacks.
+    """
     check(choice)
-    if choice.name.partition("/")[0] in _through_dspy():
+    if choice.name.partition("/")[0] in _providers("through_dspy"):
         return None
-    located = _located(choice, environment, _direct(), _api)
-    if located.lacks:
+    located = _located(choice, environment, _providers())
+    if located is not None and located.lacks:
         raise ModelMisconfigured(
-            f"The model {choice.name!r} needs a key.", f"Set TRELLIS_LM_API_KEY or {located.lacks}, or use `{OFFLINE}`."
+            f"The model {choice.name!r} needs a key.",
+            f"Set TRELLIS_LM_API_KEY or {located.lacks}, or use `{OFFLINE}`.",
         )
     return located
 
 
-def is_provider(prefix: str) -> bool:
-    """Whether model names that begin so mean a provider's models."""
-    return prefix in _direct() or prefix in _through_dspy()
-
-
 def embedding_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where an embedding model is served; None for a name without an address. Keys as for `endpoint`."""
-    return _served(choice, environment, _direct())
+    """Where an embedding model is served; None for a name without an address."""
+    return _located(choice, environment, _providers())
 
 
 def rerank_endpoint(choice: ModelChoice, environment: Mapping[str, str]) -> Endpoint | None:
-    """Where a reranker is served: its address is that before `/rerank`; else as `embedding_endpoint`."""
-    return _served(choice, environment, _direct("rerank"), lambda url: url.rstrip("/").removesuffix("/rerank"))
-
-
-def _served(
-    choice: ModelChoice, environment: Mapping[str, str], providers: Mapping[str, Provider],
-    api: Callable[[str], str] | None = None,
-) -> Endpoint | None:  # fmt: skip
-    prefix, _, model = choice.name.partition("/")
-    if choice.base_url is not None:
-        _check_url(choice.base_url)
-    elif not model or providers.get(prefix, Provider()).url is None:
-        return None
-    return _located(choice, environment, providers, api or _api)
+    """Where a reranker is served (the address before `/rerank`); None without an address."""
+    return _located(choice, environment, _providers("rerank"), version="")
 
 
 def _located(
-    choice: ModelChoice, environment: Mapping[str, str], providers: Mapping[str, Provider], api: Callable[[str], str]
-) -> Endpoint:
+    choice: ModelChoice,
+    environment: Mapping[str, str],
+    providers: Mapping[str, Provider],
+    version: str = "/v1",
+) -> Endpoint | None:
+    """Where it is served; the address of a bare host is completed by the version."""
     prefix, _, rest = choice.name.partition("/")
-    known = providers.get(prefix)
-    own = known.url if known else None
-    url = api(choice.base_url) if choice.base_url else own
-    assert url is not None  # noqa: S101 - the callers have seen to it
+    known = providers.get(prefix) if rest else None
+    own, url = known.url if known else None, known.url if known else None
+    if choice.base_url is not None:
+        _check_url(choice.base_url)
+        url = _base_of(choice.base_url, version)
+    if url is None:
+        return None
     if known is None:
         return Endpoint(choice.name, choice.name, url, choice.api_key, "json_schema", listed=False)
     listed, key = url == own, choice.api_key
@@ -177,7 +191,7 @@ def _located(
 
 
 def without_user(url: str) -> str:
-    """The address as it may be shown and stored: what stands before the host is a password, or a token."""
+    """The address as it may be shown: what stands before the host is a password or a token."""
     return re.sub(r"(?<=://)[^/@\s]*@", "", url)
 
 
@@ -190,7 +204,9 @@ def _check_url(url: str) -> None:
         )
 
 
-def _api(url: str) -> str:
-    """The path before `/chat/completions` or `/embeddings`; a bare host is meant to be under `/v1`."""
-    base = url.rstrip("/").removesuffix("/chat/completions").removesuffix("/embeddings")
-    return base if urlsplit(base).path.strip("/") else f"{base}/v1"
+def _base_of(url: str, version: str) -> str:
+    """The address before `/chat/completions` and the like."""
+    base = url.rstrip("/")
+    for path in ("/chat/completions", "/embeddings", "/rerank"):
+        base = base.removesuffix(path)
+    return base if urlsplit(base).path.strip("/") else f"{base}{version}"

@@ -1,30 +1,28 @@
-"""What models cost: list prices, the ledger of a run by step and model, and the budget that a run keeps to.
+"""What models cost: list prices, the ledger of a run, and the budget that a run keeps to.
 
-Prices are those of the installed LiteLLM's list. An own server and a proxy have no list price: theirs is unknown, never
-zero.
-
-Before a call is sent, the most that it can cost is set aside; when its reply has come, what it did cost is entered. A
-call for which too little is left waits for those under way: they may cost less than was set aside. When none is under
-way and it still is too much, the budget is closed for good.
+Prices are those of the installed LiteLLM's list. An own server and a proxy have no list price:
+theirs is unknown, never zero. Before a call is sent, the most that it can cost is set aside; when
+its reply has come, what it did cost is entered. A call for which too little is left waits for
+those under way; when none is, the budget is closed for good.
 """
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from prompts.engine.errors import BudgetSpent, ModelMisconfigured
-from prompts.text.regex import regex
 
-_RELEASED = regex(r"(?:-(?:\d{8}|\d{4}|\d{2})){1,6}\Z")
+_RELEASED = re.compile(r"(?:-(?:\d{8}|\d{4}|\d{2})){1,6}\Z")
 _PAUSE = 0.02  # seconds between two looks at the budget
 
 
@@ -41,30 +39,30 @@ class Price:
 
 
 @cache
-def _rows() -> dict[str, Mapping[str, Any]]:
-    """LiteLLM's list by `provider/model`; its file is read, for importing LiteLLM takes two seconds."""
+def _rows() -> Mapping[str, Mapping[str, Any]]:
+    """LiteLLM's list; its file is read, because importing LiteLLM takes two seconds."""
     spec = find_spec("litellm")
     folder = next(iter((spec and spec.submodule_search_locations) or ("",)))
     file = Path(folder, "model_prices_and_context_window_backup.json")
-    rows = json.loads(file.read_bytes()) if file.is_file() else {}  # without it no price is known, and none told
-    return {
-        f"{row['litellm_provider']}/{name.removeprefix(row['litellm_provider'] + '/')}": row
-        for name, row in rows.items()
-        if "litellm_provider" in row
-    }
+    rows: Mapping[str, Mapping[str, Any]] = json.loads(file.read_bytes()) if file.is_file() else {}
+    return rows
 
 
 def _row(model: str) -> Mapping[str, Any]:
-    """Of `provider/model`, with or without the date of its release at the end; empty where it is unknown."""
-    return _rows().get(model) or _rows().get(_RELEASED.sub("", model), {})
+    """The row of `provider/model`, whatever date of release ends its name; empty: unknown."""
+    provider, _, name = model.partition("/")
+    for known in (name, _RELEASED.sub("", name)):
+        for key in (f"{provider}/{known}", known):
+            if _rows().get(key, {}).get("litellm_provider") == provider:
+                return _rows()[key]
+    return {}
 
 
 def price_of(model: str) -> Price | None:
-    """The price of `provider/model`; None where it is unknown, as of what costs nothing: that is served by its user."""
+    """The price of `provider/model`; None where it is unknown, or what costs nothing."""
     row = _row(model)
-    if not row.get("input_cost_per_token"):
-        return None
-    return Price(round(row["input_cost_per_token"] * 1e6, 6), round(row.get("output_cost_per_token", 0) * 1e6, 6))
+    read, written = row.get("input_cost_per_token"), row.get("output_cost_per_token", 0)
+    return Price(round(read * 1e6, 6), round(written * 1e6, 6)) if read else None
 
 
 def window_of(model: str) -> int | None:
@@ -75,10 +73,10 @@ def window_of(model: str) -> int | None:
 
 @dataclass(slots=True)
 class Spent:
-    """Totals of one step on one model. `cost_usd` is None as soon as one call's price is unknown.
+    """Totals of one step on one model. `cost_usd` is None as soon as one price is unknown.
 
-    `seconds` are those of all calls, `busy_seconds` those in which at least one was under way. `unread_lines` are those
-    of answers that were not in form and were left out.
+    `seconds` are those of all calls, `busy_seconds` those in which at least one was under way.
+    `unread_lines` are lines of answers that were not in form and were left out.
     """
 
     calls: int = 0
@@ -91,19 +89,15 @@ class Spent:
     unread_lines: int = 0
 
     def add(self, other: "Spent") -> None:
-        self.calls += other.calls
-        self.input_tokens += other.input_tokens
-        self.output_tokens += other.output_tokens
-        self.cached_calls += other.cached_calls
-        self.cost_usd = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
-        self.seconds += other.seconds
-        self.busy_seconds += other.busy_seconds
-        self.unread_lines += other.unread_lines
+        """Add another total to this one."""
+        for it in fields(self):
+            mine, others = getattr(self, it.name), getattr(other, it.name)
+            setattr(self, it.name, None if mine is None or others is None else mine + others)
 
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """A step that went on without its model's answer: why, what was done instead, and how many times."""
+    """A step that went on without its model's answer: why, and what was done how many times."""
 
     step: str
     reason: str
@@ -112,8 +106,10 @@ class Degraded:
 
 
 class Meter:
-    """A ledger of (step, model) pairs, of the calls that were spared, and of the steps that went on without an
-    answer; safe to use from many threads."""
+    """A ledger: what steps spent, which calls were spared, which steps went on without an answer.
+
+    It is safe to use from many threads.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -128,7 +124,7 @@ class Meter:
     def rows(self) -> list[tuple[str, str, Spent]]:
         """(step, model, totals), ordered by step and model."""
         with self._lock:
-            return [(step, model, spent) for (step, model), spent in sorted(self._spent.items())]
+            return [(*key, spent) for key, spent in sorted(self._spent.items())]
 
     def spare(self, step: str, reason: str) -> None:
         """Enter that a step's model was not asked, and why that is harmless."""
@@ -141,7 +137,7 @@ class Meter:
             return list(self._spared.items())
 
     def degrade(self, step: str, reason: str, instead: str) -> None:
-        """Enter that a step's model gave no usable answer, and what was done instead; the first reason stays."""
+        """Enter that a step's model gave no usable answer, and what was done instead."""
         with self._lock:
             known = self._degraded.get((step, instead), Degraded(step, reason, instead, 0))
             self._degraded[step, instead] = replace(known, times=known.times + 1)
@@ -154,16 +150,24 @@ class Meter:
 
 @dataclass(slots=True)
 class MeteredCall:
-    """One call: set the tokens, in and out, that it used when the reply tells. One without a reply is not counted."""
+    """One call. Set the tokens, in and out, that it used; one without a reply is not counted."""
 
     most: tuple[int, int]
     price: Price | None
     used: tuple[int, int] = (0, 0)
 
+    def sums(self, tokens: tuple[int, int]) -> dict[str, float]:
+        """So many tokens by the budget's units."""
+        usd = self.price.cost(*tokens) if self.price else 0.0
+        return {"tokens": sum(tokens), "USD": usd}
+
 
 @dataclass
 class SpendBudget:
-    """Tokens (in and out together) and US dollars that may be spent; None: any amount. For any threads and loops."""
+    """Tokens (in and out together) and US dollars that may be spent; None: any amount.
+
+    It is for any threads and event loops.
+    """
 
     tokens: int | None = None
     usd: float | None = None
@@ -177,10 +181,12 @@ class SpendBudget:
         return self.tokens is not None or self.usd is not None
 
     @asynccontextmanager
-    async def reserved(self, tokens_in: int, tokens_out: int, price: Price | None) -> AsyncIterator[MeteredCall]:
-        """Around one call that takes at most so many tokens. Raises BudgetSpent where that is too much."""
+    async def reserved(
+        self, tokens_in: int, tokens_out: int, price: Price | None
+    ) -> AsyncIterator[MeteredCall]:
+        """Around one call that takes at most so much. Raises BudgetSpent where that is too much."""
         bill = MeteredCall((tokens_in, tokens_out), price)
-        while self.limited and not self._begin(bill):  # noqa: ASYNC110 -- others may run in other threads and loops
+        while self.limited and not self._begin(bill):  # noqa: ASYNC110 -- others may be threads
             await asyncio.sleep(_PAUSE)
         try:
             yield bill
@@ -202,29 +208,28 @@ class SpendBudget:
         """Set aside what the call may cost; False where others have to end first."""
         if self.usd is not None and bill.price is None:
             raise ModelMisconfigured(
-                "A model of unknown price was called under a budget in US dollars.", "Set a budget in tokens."
+                "A model of unknown price was called under a budget in US dollars.",
+                "Set a budget in tokens.",
             )
         with self._lock:
             if self._closed is not None:
                 raise BudgetSpent(*self._closed)
-            limits = {"tokens": self.tokens, "USD": self.usd}
-            needed = _sums(bill, bill.most)
+            needed, limits = bill.sums(bill.most), {"tokens": self.tokens, "USD": self.usd}
+            aside = [other.sums(other.most) for other in self._under_way.values()]
             for unit, limit in limits.items():
-                aside = sum(_sums(other, other.most)[unit] for other in self._under_way.values())
-                if limit is not None and self._spent[unit] + aside + needed[unit] > limit:
-                    if self._under_way:
-                        return False
-                    self._closed = self._spent[unit], limit, needed[unit], unit
-                    raise BudgetSpent(*self._closed)
+                spent = self._spent[unit]
+                total = spent + needed[unit] + sum(it[unit] for it in aside)
+                if limit is None or total <= limit:
+                    continue
+                if self._under_way:
+                    return False
+                self._closed = spent, limit, needed[unit], unit
+                raise BudgetSpent(*self._closed)
             self._under_way[id(bill)] = bill
             return True
 
     def _end(self, bill: MeteredCall) -> None:
         with self._lock:
             if self._under_way.pop(id(bill), None) is not None:
-                for unit, amount in _sums(bill, bill.used).items():
+                for unit, amount in bill.sums(bill.used).items():
                     self._spent[unit] += amount
-
-
-def _sums(bill: MeteredCall, tokens: tuple[int, int]) -> dict[str, float]:
-    return {"tokens": sum(tokens), "USD": bill.price.cost(*tokens) if bill.price else 0.0}

@@ -1,23 +1,34 @@
-"""Drafts: what of an answer is shown while a model still writes it, and how it is taken back."""
+"""Answers while they are written: what is shown of them, and where they go round.
 
+Small models sometimes say the same thing until they are cut. A line of records that is said three
+times, or a tail that repeats one piece, ends the answer; what came before it is kept.
+"""
+
+import json
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import from_json
 
-from prompts.engine.calls import visible_so_far
+from prompts.engine.calls import CUT, REPEATED, Call, visible_so_far
 from prompts.engine.key_masking import held_back, mask_keys
+
+_SENTENCE_END = re.compile(r"[.!?。！？\n]")
+_TAIL = 1000  # characters at the end that repeat one piece
+_LONGEST_PIECE = 333  # characters of that piece: it is said three times in the tail
 
 
 class Withdrawn:
-    """What was shown so far does not hold: another answer follows, or an error."""
+    """Tells a watcher that what was shown does not hold: another answer follows, or an error."""
 
 
 Show = Callable[[str | Withdrawn], None]
 
 
 class Draft:
-    """What one caller sees of an answer; without `show` nobody watches."""
+    """What one caller sees of an answer. Without `show` nobody watches."""
 
     def __init__(self, show: Show | None = None) -> None:
         self._show = show
@@ -42,8 +53,37 @@ class Draft:
         return True
 
 
+class ShownText:
+    """Takes pieces of a reply and shows what may be seen of them: no thinking, no keys."""
+
+    def __init__(self, show: Callable[[str], None] | None) -> None:
+        self.text = ""
+        self._show = show
+        self._shown = 0
+
+    def add(self, piece: str) -> None:
+        """Add a further piece of the reply."""
+        self.text += piece
+        if self._show is not None:
+            text = mask_keys(visible_so_far(self.text))
+            self._extend(text[: len(text) - held_back(text)])
+
+    def end(self) -> None:
+        """Show the rest: no piece follows."""
+        if self._show is not None:
+            self._extend(mask_keys(visible_so_far(self.text)))
+
+    def _extend(self, text: str) -> None:
+        if self._show is not None and len(text) > self._shown:
+            self._show(text[self._shown :])
+            self._shown = len(text)
+
+
 class TextField:
-    """Takes pieces of JSON, gives pieces of the first string under the key `name`; without a name, all as it is."""
+    """Takes pieces of JSON and gives pieces of the first string under the key `name`.
+
+    Without a name every piece is given as it is.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,13 +95,8 @@ class TextField:
         if not self._name:
             return piece
         self._json += piece
-        begin = self._json.find("{")
-        if begin < 0:
-            return ""
-        try:
-            text = _first_text(from_json(self._json[begin:], allow_partial="trailing-strings"), self._name)
-        except ValueError:  # broken JSON, which will be refused, or prose after it
-            return ""
+        value = _begun(self._json)
+        text = _first_text(value, self._name) if value else ""
         added = text[self._shown :]
         self._shown += len(added)
         return added
@@ -72,34 +107,76 @@ def _first_text(value: object, name: str) -> str:
         if isinstance(text := value.get(name), str):
             return text
         value = list(value.values())
-    return next((text for item in value if (text := _first_text(item, name))), "") if isinstance(value, list) else ""
+    found = (_first_text(item, name) for item in value) if isinstance(value, list) else ()
+    return next(filter(None, found), "")
 
 
-class ShownText:
-    """Takes the chunks of an answer that DSPy receives, and shows what may be seen of them: no thinking, no keys."""
+# --- answers that go round -----------------------------------------------------------------------
 
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self.begun = False
-        self._show = show
-        self._text = ""
-        self._shown = 0
 
-    async def send(self, chunk: Any) -> None:
-        """A chunk, as DSPy's listeners get it."""
-        self.begun = True
-        self.add(str(chunk.choices[0].delta.content or ""))
+def goes_round(text: str, call: Call) -> bool:
+    """Whether an answer says the same thing again and again."""
+    if not call.by_line:
+        return _period(text) > 0
+    lines = (line for line in map(str.strip, text.split("\n")) if any(map(str.isalnum, line)))
+    return _period(text) > 0 or max(Counter(lines).values(), default=0) >= REPEATED
 
-    def add(self, piece: str) -> None:
-        """A further piece of the text."""
-        self._text += piece
-        text = mask_keys(visible_so_far(self._text))
-        self._extend(text[: len(text) - held_back(text)])
 
-    def end(self) -> None:
-        """No piece follows."""
-        self._extend(mask_keys(visible_so_far(self._text)))
+def standing(text: str, call: Call) -> str | None:
+    """What can be kept of an answer that was cut or goes round; None where nothing can.
 
-    def _extend(self, text: str) -> None:
-        if len(text) > self._shown:
-            self._show(text[self._shown :])
-            self._shown = len(text)
+    These are whole lines of records, whole items where a list's items stand for themselves, and
+    of a text that goes round what came before it did.
+    """
+    if call.by_line:
+        whole, newline, _ = text.rpartition("\n")
+        return f"{whole}\n{CUT}" if newline else None
+    begins = _second_time(text, times=2 if call.by_item else 1)
+    if call.schema is None:
+        return text[:begins].rstrip() or None if begins is not None else None
+    value = _begun(text[:begins])
+    if value is None or not (call.by_item or begins is not None):
+        return None
+    kept = _without_last_item(value) if call.by_item else value
+    return None if kept is None else json.dumps(kept, ensure_ascii=False)
+
+
+def _begun(text: str) -> dict[str, Any] | None:
+    """The JSON object of an unfinished answer; None where it cannot be read."""
+    begin = text.find("{")
+    try:
+        value = from_json(text[begin:], allow_partial="trailing-strings") if begin >= 0 else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _period(text: str) -> int:
+    """The length of the piece that the end of a text repeats; 0 where it repeats none."""
+    tail = text[-_TAIL:]
+    if len(tail) < _TAIL:
+        return 0
+    return next((it for it in range(1, _LONGEST_PIECE + 1) if tail[it:] == tail[:-it]), 0)
+
+
+def _second_time(text: str, times: int) -> int | None:
+    """Where a text has said so many times what its end repeats; None where it repeats none."""
+    period = _period(text)
+    if not period:
+        return None
+    at = len(text) - _TAIL
+    while at > 0 and text[at - 1] == text[at - 1 + period]:
+        at -= 1
+    ends = _SENTENCE_END.search(text, at + times * period, at + (times + 1) * period)
+    return ends.end() if ends and times == 1 else at + times * period
+
+
+def _without_last_item(value: dict[str, Any]) -> dict[str, Any] | None:
+    """The object without the list item within which it was cut."""
+    if not value:
+        return None
+    name, last = list(value.items())[-1]
+    if isinstance(last, list):
+        return {**value, name: last[:-1]} if len(last) > 1 else None
+    inner = _without_last_item(last) if isinstance(last, dict) else None
+    return None if inner is None else {**value, name: inner}

@@ -1,6 +1,7 @@
-"""A language model of this machine as a role's model: `transformers/PATH`, a folder of a model or of a LoRA adapter.
+"""A language model of this machine as a role's model: `transformers/PATH`.
 
-torch and transformers are imported at the first call. A model answers one call at a time. Nothing is downloaded.
+PATH is a folder of a model or of a LoRA adapter. torch and transformers are imported at the first
+call. A model answers one call at a time. Nothing is downloaded.
 """
 
 import asyncio
@@ -11,27 +12,28 @@ from typing import Any
 
 from dspy import lm15
 
-from prompts.engine.embedders import Lazy
+from prompts.engine.chat_server import text_of
 from prompts.engine.errors import ContextOverflow, ModelMisconfigured, ModelUnavailable
-from prompts.engine.failures import Failure
 from prompts.engine.providers import LOCAL
 
 ADAPTER = "adapter_config.json"
 _WEIGHTS = (ADAPTER, "adapter_model.safetensors", "config.json", "model.safetensors")
+_TURN = threading.Lock()  # models of this machine answer one after another
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
     """The model and its tokenizer, of a folder or of what the Hub's cache holds under this name.
 
-    ModelUnavailable where it is not on this machine; ModelMisconfigured where it has no chat template.
+    ModelUnavailable where it is not on this machine; ModelMisconfigured without a chat template.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # it takes seconds to load
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=True)
         model = AutoModelForCausalLM.from_pretrained(name, local_files_only=True)
     except (OSError, ValueError, ImportError) as error:
-        needs = "Install trellis-rag[train], which brings peft, and " if (Path(name) / ADAPTER).exists() else ""
+        adapted = (Path(name) / ADAPTER).exists()
+        needs = "Install trellis-rag[train], which brings peft, and " if adapted else ""
         raise ModelUnavailable(
             f"The language model {name!r} cannot be loaded: {str(error).splitlines()[0]}",
             f"{needs}name a folder that holds it, or fetch it once with `hf download`.",
@@ -44,80 +46,70 @@ def load_language_model(name: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def address_of_folder(name: str) -> str:
-    """Where the model is and when its weights were written: answers of an earlier training are not its own."""
-    files = [Path(name).expanduser() / file for file in _WEIGHTS]
-    return f"{LOCAL}{name}@{max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)}"
-
-
 class TransformersEngine:
-    """The engine of a `dspy.LM`: one request, one generated reply, without sampling at temperature 0."""
+    """The engine of a `dspy.LM`: one request, one generated reply.
+
+    `address` says where the model is and when its weights were written: answers of an earlier
+    training are not its own.
+    """
 
     supports_response_schema = False
 
     def __init__(self, name: str, timeout: float) -> None:
-        self._name = str(Path(name).expanduser()) if Path(name).expanduser().is_dir() else name
-        self.address = address_of_folder(self._name)
+        folder = Path(name).expanduser()
+        self._name = str(folder) if folder.is_dir() else name
+        files = [folder / file for file in _WEIGHTS if (folder / file).exists()]
+        written = max((file.stat().st_mtime_ns for file in files), default=0)
+        self.address = f"{LOCAL}{self._name}@{written}"
         self._timeout = timeout
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
-        """Raises Failure with ContextOverflow where the prompt and the answer do not fit into the model."""
+        """Raises ContextOverflow where the prompt does not fit into the model."""
         return await asyncio.to_thread(self._complete, request)
 
     def _complete(self, request: lm15.Request) -> lm15.Response:
-        loaded = _loaded(self.address, self._name).get()
-        with loaded.lock:
-            return loaded.answer(request, self._timeout)
+        import torch  # it takes seconds to load
+
+        with _TURN:
+            model, tokenizer = _loaded(self.address, self._name)
+            turns = [{"role": it.role, "content": text_of(it.parts)} for it in request.messages]
+            if request.system:
+                turns.insert(0, {"role": "system", "content": request.system})
+            read = tokenizer.apply_chat_template(
+                turns, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+            ).to(model.device)
+            given = int(read["input_ids"].shape[1])
+            context = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
+            if context <= given:
+                raise ContextOverflow(
+                    f"{LOCAL}{self._name} reads at most {context} tokens; the prompt has {given}.",
+                    "Set TRELLIS_CONTEXT_WINDOW to what it reads, or use a model that reads more.",
+                )
+            heat, most = request.config.temperature or 0.0, request.config.max_tokens or context
+            sampling = {"do_sample": True, "temperature": heat} if heat else {"do_sample": False}
+            with torch.inference_mode():
+                written = model.generate(
+                    **read,
+                    **sampling,
+                    max_new_tokens=min(most, context - given),
+                    max_time=self._timeout,
+                    pad_token_id=tokenizer.pad_token_id,
+                )[0, given:]
+        ends = model.generation_config.eos_token_id
+        ended = int(written[-1]) in (ends if isinstance(ends, list) else [ends])
+        return lm15.Response(
+            id=None,
+            model=self._name,
+            message=lm15.Message.assistant(tokenizer.decode(written, skip_special_tokens=True)),
+            finish_reason="stop" if ended else "length",
+            usage=lm15.Usage(input_tokens=given, output_tokens=int(written.shape[0])),
+        )
 
 
 @cache
-def _loaded(_address: str, name: str) -> "Lazy[_Loaded]":
-    return Lazy(lambda: _Loaded(name))
+def _loaded(_address: str, name: str) -> tuple[Any, Any]:
+    """A model in memory, on the accelerator where there is one, and its tokenizer."""
+    import torch  # it takes seconds to load
 
-
-class _Loaded:
-    """A model in memory, on the accelerator where there is one."""
-
-    def __init__(self, name: str) -> None:
-        import torch
-
-        self.name = name
-        self.lock = threading.Lock()
-        self._model, self._tokenizer = load_language_model(name)
-        self._model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        self._context = int(getattr(self._model.config, "max_position_embeddings", 0) or 1 << 30)
-
-    def answer(self, request: lm15.Request, timeout: float) -> lm15.Response:
-        import torch
-
-        system = [{"role": "system", "content": request.system}] if request.system else []
-        turns = [{"role": turn.role, "content": _text_of(turn)} for turn in request.messages]
-        read = self._tokenizer.apply_chat_template(
-            [*system, *turns], add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
-        ).to(self._model.device)
-        given = int(read["input_ids"].shape[1])
-        room = self._context - given
-        if room < 1:
-            raise Failure(
-                ContextOverflow(
-                    f"{LOCAL}{self.name} reads at most {self._context} tokens; the prompt has {given}.",
-                    "Set TRELLIS_CONTEXT_WINDOW to what it reads, or use a model with a longer context.",
-                )
-            )
-        most, heat = min(request.config.max_tokens or room, room), request.config.temperature or 0.0
-        sampling = {"do_sample": True, "temperature": heat} if heat > 0 else {"do_sample": False}
-        with torch.inference_mode():
-            written = self._model.generate(
-                **read, **sampling, max_new_tokens=most, max_time=timeout, pad_token_id=self._tokenizer.pad_token_id
-            )[0, given:]
-        ends = self._model.generation_config.eos_token_id
-        ended = int(written[-1]) in (ends if isinstance(ends, list) else [ends])
-        text = self._tokenizer.decode(written, skip_special_tokens=True)
-        return lm15.Response(
-            id=None, model=self.name, message=lm15.Message.assistant(text), finish_reason="stop" if ended else "length",
-            usage=lm15.Usage(input_tokens=given, output_tokens=int(written.shape[0])),
-        )  # fmt: skip
-
-
-def _text_of(turn: lm15.Message) -> str:
-    return "".join(part.text for part in turn.parts if isinstance(part, lm15.TextPart))
+    model, tokenizer = load_language_model(name)
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer

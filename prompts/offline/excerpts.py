@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from prompts.text.languages import Language, language_among, language_of
-from prompts.text.regex import regex
-from prompts.text.segment import Unit, UnitKind, heading_words, units
+from prompts.text.segment import Unit, quotable_units
 
 # The inverse document frequency of a term in the collection.
 Rarity = Callable[[str], float]
@@ -34,9 +33,6 @@ COMPARED = 36  # units whose meaning is compared with the question: the best by 
 DIVERSITY = 0.2  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
 LEAST_COSINE = 0.25  # a unit without a word of the question is shown from this nearness in meaning on
 HEADING_WEIGHT = 0.5  # a term that stands in the heading or title alone, beside one that stands in the unit
-
-_RULE = regex(r"[\s|:+=_*-]+$")
-_FENCE = regex(r"\s*(?:```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +77,7 @@ class ExcerptAnswer:
     label: str
 
 
-# --- units -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Quotable:
-    """A unit that can be quoted, the heading above it, and the header row of its table."""
-
-    start: int
-    end: int
-    kind: UnitKind
-    heading: str
-    header: tuple[int, int] | None = None
-
-
-@lru_cache(maxsize=4_096)
-def quotables(text: str) -> tuple[Quotable, ...]:
-    """The units of a text that can be quoted, in order; cached, since many questions find the same passages."""
-    quotes: list[Quotable] = []
-    heading, header = "", None
-    above: Unit | None = None
-    for unit in units(text):
-        line = text[unit.start : unit.end]
-        if unit.kind == "heading":
-            heading, header = heading_words(line).strip("*_ "), None
-        elif unit.kind == "row" and _RULE.match(line):
-            if above and above.kind == "row" and quotes:  # the row above the rule names the columns
-                quotes.pop()
-                header = above.start, above.end
-        elif any(map(str.isalnum, line)) and not _FENCE.match(line):
-            header = header if unit.kind == "row" else None
-            quotes.append(Quotable(unit.start, unit.end, unit.kind, heading, header))
-        above = unit
-    return tuple(quotes)
-
-
-# --- relevance -------------------------------------------------------------------------------------------------------
+# --- relevance -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +86,7 @@ class _Candidate:
 
     passage: OfferedPassage
     place: int
-    unit: Quotable
+    unit: Unit
     terms: frozenset[str]
     lexical: float = 0.0
     cosine: float | None = None  # None: not compared
@@ -169,7 +130,9 @@ def _ranked_by_words(
 ) -> list[_Candidate]:
     """All units by BM25 as a share of the best one's; equal ones in the order of the passages."""
     weights = {term: rarity(term) for term in language.content_terms(question)}
-    units_of = [(passage, place, unit) for passage in passages for place, unit in enumerate(quotables(passage.text))]
+    units_of = [
+        (passage, place, unit) for passage in passages for place, unit in enumerate(quotable_units(passage.text))
+    ]
     counted = [_terms(passage.text[unit.start : unit.end], language) for passage, _, unit in units_of]
     mean = sum(terms.total() for terms in counted) / max(len(counted), 1) or 1.0
     found = []
@@ -234,14 +197,14 @@ def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
     end = unit.end
     if unit.kind == "row":
         return Excerpt(passage, unit.start, end, end, unit.heading or passage.heading, unit.header)
-    for following in quotables(passage.text)[candidate.place + 1 :]:
+    for following in quotable_units(passage.text)[candidate.place + 1 :]:
         if following.heading != unit.heading or following.end - unit.start > room or following.start in taken:
             break
         end = following.end
     return Excerpt(passage, unit.start, end, unit.end, unit.heading or passage.heading, unit.header)
 
 
-# --- how they are shown ----------------------------------------------------------------------------------------------
+# --- how they are shown ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Keys of a question by rules: its names, quoted terms and figures; and its other telling words."""
 
+import re
+
 from prompts.text.languages import names_of
 from prompts.text.names import OPENERS
 from prompts.text.names_zh import tagged
-from prompts.text.regex import regex
 from prompts.text.words import HAN_STOP, STOPWORDS, WORD, is_han
 
-_QUOTED = regex(r"[\"“「『《]([^\"“”「」『』《》]{2,60})[\"”」』》]")
-_FIGURE = regex(r"(?<![\w.])\d[\d,.]*(?:%|\b)")
+_QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,60})[\"”」』》]")
+_FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*(?:%|\b)")
 # Words of a request that say nothing of what is wanted.
 _ASKING = frozenset("tell describe list name give explain show find compare many much long old kind one ones".split())
 _ZH_ASKING = frozenset("介绍 说明 解释 请问 告诉 列出 比较 指 怎么样 怎样 意思 问题 情况 有 是 用 做 取 时".split())

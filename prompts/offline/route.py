@@ -18,7 +18,6 @@ from typing import Any, get_args
 from prompts.structures import StructureName
 from prompts.text.languages import ENGLISH
 from prompts.text.question import ParsedQuestion
-from prompts.text.regex import regex
 from prompts.text.words import STOPWORDS
 
 # Why a label was chosen, for people: the words that weigh most say nothing to them.
@@ -27,9 +26,9 @@ WEIGHTS = Path(__file__).parent / "weights"
 # Weights are kept as whole hundredths.
 UNIT = 100
 START, END, FIGURE, NAME, OTHER = "^", "$", "0", "N", "_"
-_WORD = regex(r"[A-Za-z]+(?:'[a-z]+)?|\d[\d.,%]*")
-_NO_HAN = regex(r"\d[\d.,%]*|[A-Za-z]+")
-_LINK = regex(r"\b(?:of|whose|who|that|which)\b|'s\b", re.I)
+_WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d[\d.,%]*")
+_NO_HAN = re.compile(r"\d[\d.,%]*|[A-Za-z]+")
+_LINK = re.compile(r"\b(?:of|whose|who|that|which)\b|'s\b", re.I)
 _CHARACTERS = 4
 _MOST_COUNTED = 4
 

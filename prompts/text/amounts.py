@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from prompts.text.regex import regex
-
 MONTHS = tuple("january february march april may june july august september october november december".split())
 # Each month by its name and its abbreviations.
 MONTH_OF = {name: place for place, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
@@ -40,13 +38,13 @@ _FIGURE = (
     rf"(?P<digits>{{digits}})\s?(?P<scale>{_SCALE})?(?P<percent>\s?(?:%|％|‰|percent\b|个?百分点))?"
 )
 _UNIT = r"(?P<unit>\s?(?:[A-Za-z°µ][A-Za-z²³°/]{0,14}\.?|[\u4e00-\u9fff]{1,4}(?:/[\u4e00-\u9fff])?))?"
-_WHOLE = regex(
+_WHOLE = re.compile(
     _FIGURE.format(digits=f"{_EURO}(?![\\d,.])|{_DIGITS}") + _UNIT + r"(?P<close>\s*[)）](?:\s?[%％])?)?", re.I
 )
-_INSIDE = regex(r"(?<![A-Za-z0-9_.,])" + _FIGURE.format(digits=_DIGITS) + r"(?P<close>\s*[)）])?(?![\d])")
-_NOTE = regex(r"\s{0,40}+(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*{1,40}+|[†‡]|\[\d{1,9}\])\s{0,40}+$", re.I)
+_INSIDE = re.compile(r"(?<![A-Za-z0-9_.,])" + _FIGURE.format(digits=_DIGITS) + r"(?P<close>\s*[)）])?(?![\d])")
+_NOTE = re.compile(r"\s{0,40}+(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*{1,40}+|[†‡]|\[\d{1,9}\])\s{0,40}+$", re.I)
 _LONGEST = 40
-_STATED = regex(
+_STATED = re.compile(
     r"\b(?:in|of|US\$|\$)\s*+(?:US\s?)?(?:dollars|\$)?\s*+(?P<en>thousand|million|billion)s?\b|"
     r"\((?P<word>thousand|million|billion)s?\b"
     r"|\(?\$?0?00[’']s\b(?P<ks>)|(?:单位\s*[：:]|人民币|[（(])\s*(?:人民币)?(?P<zh>百万|千万|[千万亿])(?=[元人吨股户辆台件次箱])"
@@ -117,7 +115,7 @@ def _amount(match: re.Match[str], start: int, end: int) -> Amount:
 
 # --- figures of sentences --------------------------------------------------------------------------------------------
 
-_DATE = regex(
+_DATE = re.compile(
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}\b\.?(?:,?\s+\d{{4}}\b)?|"
     rf"\b{MONTH}\b\.?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}\b|"
     r"\b\d{4}-\d{2}-\d{2}\b|\d{3,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|\d{1,2}月\d{1,2}[日号]",
@@ -135,13 +133,13 @@ def numbers_in(text: str) -> list[float]:
 
 # --- figures to compare ----------------------------------------------------------------------------------------------
 
-_ANY_FIGURE = regex(
+_ANY_FIGURE = re.compile(
     r"(?<![A-Za-z\d_.,])(?<![A-Za-z][-–])(\d{1,3}(?:[,.\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)"
     r"(?!\d|(?:st|nd|rd|th)\b)(?:[\s-]?(hundred|thousand|million|billion|万|亿|m|bn|k)(?![A-Za-z]))?(s\b)?",
     re.I,
 )
-_MONTH_NAME = regex(rf"\b(?=[JFMASOND])(?i:{MONTH})\b\.?(?=(,? \d)?)")
-_DAY_BEFORE = regex(r"\d(?:st|nd|rd|th)? (?:of )?$")
+_MONTH_NAME = re.compile(rf"\b(?=[JFMASOND])(?i:{MONTH})\b\.?(?=(,? \d)?)")
+_DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)? (?:of )?$")
 
 
 class Figure(NamedTuple):

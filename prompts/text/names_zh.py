@@ -1,80 +1,79 @@
-"""Names and terms in Chinese text: where they stand, and of what kind.
+"""Names and terms in Chinese text: titles in brackets, foreign words, and runs of nouns.
 
-Runs of nouns from a part-of-speech segmentation, bracketed titles, foreign terms in Latin letters, and the left side of
-`中文(English)`. The segmenter's own name tags decide nothing alone (they are mostly wrong on technical prose).
+Jieba tells the words, their parts of speech and how common they are. A run of nouns is a name where
+one of its words is rare or tagged as a name; a single common noun is none.
 """
 
 import logging
 import re
 import tempfile
-from bisect import bisect_left, insort
-from collections import Counter
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import jieba
+import jieba.posseg
 
 from prompts.text.names import NameSpan
-from prompts.text.regex import regex
-from prompts.text.terms_zh import PROSE, VERBAL, SegmentedWord, term_spans
 from prompts.text.words import CJK, LEADING, groups_in, words_in
 
-_WORK = regex(r"《([^《》\n]{2,30})》")
-_QUOTED = regex(rf"[“「『【\"]([{CJK}A-Za-z0-9·\- ]{{2,20}})[”」』】\"]")
-_GLOSSED = regex(
-    rf"([{CJK}·A-Za-z0-9]{{2,16}})\s*[(（]\s*(?:(?:简称|英文名?|英文简称|又称|又名|即|缩写为?|亦称)[:：]?\s*)?"
-    r"([A-Za-z][A-Za-z0-9 .,'&/-]{1,60}?)\s*(?=[)）]|[,，;；、][^()（）]{0,40}[)）])"
-)
-_SAID = regex(r"[的了吗呢是谁]|什么|如何")
-_DEFINED = regex(rf"^([{CJK}]{{2,12}})(?=[(（][A-Za-z][A-Za-z ,-]+[)）](?:指|是|[:：]))", re.M)
-_MIXED = regex(r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9.+-]*(?:算法|基准|数据集|定理|定律|函数|指数|系数|协议|引擎)(?![器库])")
-_LATIN = regex(
+_WORK = re.compile(r"《([^《》\n]{2,30})》")
+_QUOTED = re.compile(rf"[“「『\"](?![^”」』\"]{{0,12}}[的了吗呢是谁])([{CJK}A-Za-z0-9·\- ]{{2,12}})[”」』\"]")
+# A name with a foreign one behind it in brackets: "红隼号(MV Kestrel)".
+_GLOSSED = re.compile(rf"(?<![{CJK}·])([{CJK}]{{2,16}})(?=[(（][A-Za-z][^()（）\n]{{1,60}}[)）])")
+_LATIN = re.compile(
     rf"{LEADING}(?<![A-Za-z0-9%_])[A-Za-z][A-Za-z0-9]*(?:[ .\-+&][A-Za-z0-9+]+){{0,4}}"
-    r"(?:\+|#)?(?![A-Za-z0-9_])"
+    r"(?:\+|#)?(?![A-Za-z0-9_(])"
 )
-_SPELLED = regex("[A-Za-z]{2}")
-_CALL = regex(r"\b[A-Za-z]\.[A-Za-z]|\b[A-Za-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
-_COMPOUND = regex(r"[a-z]{3,}-[a-z]{3,}")
-_TRANSLITERATED = regex(rf"[{CJK}]{{1,12}}(?:·[{CJK}]{{1,8}})+")
-_MASKED = regex(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|\]\([^)\s]{1,500}\)|https?://\S+|\\[A-Za-z]+(?:\{[^{}]*\})*|\$\$.*?\$\$|\$[^$\n]*\$|"
-    r"(?<![\w.%-])/?[\w%.-]+(?:/[\w%.-]+)+|\b[\w-]{1,80}\.(?:py|md|json|txt|html?|com|org|io)\b|\b[a-z0-9]+_\w+|<[^<>\n]{1,200}>",
+_NO_NAME = re.compile(r"\b[a-z]+\.[a-z]|^(?:Stage|Step|Section|Figure|Table|Chapter|Part) \d")
+_MASKED = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\$\$.*?\$\$|\$[^$\n]*\$|\\[A-Za-z]+|<[^<>\n]{1,200}>"
+    r"|(?<![\w.-])/?[\w.-]+(?:/[\w.-]+)+|\b[A-Za-z]+\.[A-Za-z]+\([^()\n]*\)",
     re.S,
 )
-_CLAUSE_CUT = regex(r"[是为由在的了和与及或于给]|从(?=..)|到(?=..)|采用|提出|使用|包括|称为|叫做|名为")
-_CUT_TAGS = ("p", "c", "u", "r", "d", "f", "y", "m", "t")
-SURNAMES = words_in("chinese", "surnames")
-_SUFFIXES = frozenset("器度率值法性论")  # the segmenter cuts them off words that it does not know
-_NO_NAME = regex("\u3000|^[图表] ?\\d|^(?!\\.[A-Z])[^A-Za-z\u3400-\u9fff]")
-_HAN = regex(rf"[{CJK}]{{2,}}")
-_COMMON_NAME, _COMMON_PERSON = 20_000, 50
-LONGEST_PERSON = 3
-_PERSON_TAGS = frozenset({"nr", "nrt", "nrfg"})
-_NAME_TAGS = frozenset({"nr", "ns", "nt", "nz", "nrt", "nrfg"})
-_STOP = words_in("chinese", "no_names")
+_SURNAMES = words_in("chinese", "surnames")
+_WEAK_HEADS = words_in("chinese", "weak_heads")
+_GENERIC = words_in("chinese", "no_names") | _WEAK_HEADS
+_PROSE = words_in("chinese", "prose") | words_in("chinese", "verbal")
 _KIND_SUFFIXES = tuple(groups_in("chinese", "kinds").items())
-_GENERIC = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes) | _STOP
+_KIND_WORDS = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes)
+_NAMES = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})  # jieba's tags of names
+_NOUNS = ("n", "s", "vn", "j", "l", "i")  # and of nouns, places, abbreviations and set phrases
+_NO_PART_OF_A_NAME = ("p", "c", "u", "r", "d", "f", "y", "v")  # jieba's tags of function words and verbs
+_SUFFIXES = frozenset("号器度率值法性论")  # cut off words that the dictionary lacks
+_COMMON = 3000  # a word that jieba's dictionary counts so often names nothing by itself
+_RARE = 300  # and one that it counts less often names something alone
+_LONGEST = 14
+_LONGEST_PERSON = 3
+
+
+class _HanWord(NamedTuple):
+    text: str
+    tag: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
 
 
 @cache
 def _segmenter() -> Any:  # nothing of it is typed by its package
-    """The segmenter, loaded once; its cache file goes to the temporary folder and its chatter nowhere."""
-    import jieba
-    import jieba.posseg
-
+    """Jieba, loaded once; its cache file goes to the temporary folder and its chatter nowhere."""
     jieba.setLogLevel(logging.WARNING)
     jieba.dt.tmp_dir = str(Path(tempfile.gettempdir()))
     jieba.initialize()
     return jieba
 
 
-def frequency(word: str) -> int:
-    """How often the segmenter's dictionary counts a word; 0 for one that it lacks."""
+def _frequency(word: str) -> int:
     return int(_segmenter().dt.FREQ.get(word, 0))
 
 
 def is_generic(name: str) -> bool:
     """Whether a Chinese word names a sort of thing and no thing ("公司", "研究所")."""
-    return name in _GENERIC
+    return name in _GENERIC or name in _KIND_WORDS
 
 
 def kind_of(name: str) -> str:
@@ -85,7 +84,7 @@ def kind_of(name: str) -> str:
     return "thing"
 
 
-@lru_cache(maxsize=64)  # one question is read for its names, its terms and its keywords; rare signs take 5 ms each
+@lru_cache(maxsize=64)  # a question is read for its names, its terms and its keywords
 def tagged(text: str) -> tuple[tuple[str, str, int], ...]:
     """Words with part-of-speech tag and offset."""
     offset, words = 0, []
@@ -95,88 +94,86 @@ def tagged(text: str) -> tuple[tuple[str, str, int], ...]:
     return tuple(words)
 
 
-def _candidates(text: str) -> list[tuple[int, int, str, int]]:
-    """(start, end, kind, strength); where two overlap, the stronger, then the longer one stays."""
-    candidates = [(m.start(1), m.end(1), "work", 5) for m in _WORK.finditer(text)]
-    words = _words(text)
-    for match in _QUOTED.finditer(text):
-        name = match.group(1).rstrip()
-        if not _SAID.search(name) and (not name.isascii() or _is_term(name)):
-            candidates.append((match.start(1), match.start(1) + len(name), kind_of(name), 3))
-    candidates += [(m.start(1), m.end(1), kind_of(m.group(1)), 5) for m in _DEFINED.finditer(text)]
-    candidates += [(m.start(), m.end(), kind_of(m.group()), 3) for m in _MIXED.finditer(text)]
-    for match in _GLOSSED.finditer(text):
-        name = _tail(match.group(1))
-        if name.isascii() or name.endswith("的") or not _SPELLED.search(match.group(2)):
-            continue
-        person = "·" in name
-        candidates.append((match.end(1) - len(name), match.end(1), "person" if person else kind_of(name), 4))
-        candidates.append((match.start(2), match.end(2), "thing", 4))
-    candidates += [(m.start(), m.end(), "thing", 2) for m in _LATIN.finditer(text) if _is_term(m.group())]
-    candidates += [(m.end() - len(_tail(m.group())), m.end(), "person", 4) for m in _TRANSLITERATED.finditer(text)]
-    candidates += [(start, end, kind_of(text[start:end]), strength) for start, end, strength in term_spans(text, words)]
-    counts = Counter(word.text for word in words)
-    for word in words:
-        if _is_proper(word, counts[word.text]):
-            kind = "person" if word.tag in _PERSON_TAGS and kind_of(word.text) == "thing" else kind_of(word.text)
-            candidates.append((word.start, word.end, kind, 2))
-    return candidates
-
-
-def _words(text: str) -> list[SegmentedWord]:
-    words: list[SegmentedWord] = []
-    for word, tag, start in tagged(text):
-        if word in _SUFFIXES and words and words[-1].end == start and _HAN.fullmatch(words[-1].text):
-            words[-1] = SegmentedWord(words[-1].text + word, "n", words[-1].start, 0)
-        else:
-            words.append(SegmentedWord(word, tag, start, frequency(word)))
-    return words
-
-
-def _is_proper(word: SegmentedWord, count: int) -> bool:
-    """Whether the segmenter's name tag can be believed of a word that the text holds `count` times."""
-    if word.tag not in _NAME_TAGS or word.frequency > _COMMON_NAME or len(word.text) < 2:
-        return False
-    if word.tag in {"nr", "nrfg"}:
-        known = word.text[0] in SURNAMES or (count > 1 and word.frequency == 0)
-        return known and len(word.text) <= LONGEST_PERSON and word.frequency < _COMMON_PERSON
-    return word.tag in {"nt", "ns"} or len(word.text) > 2
-
-
-def _is_term(latin: str) -> bool:
-    """Foreign words count as terms when they look like names: a capital among two letters or more, or a compound."""
-    if _CALL.search(latin):
-        return False
-    return (len(latin) > 1 and any(c.isupper() for c in latin)) or _COMPOUND.fullmatch(latin) is not None
-
-
-@lru_cache(maxsize=10_000)
-def _tail(run: str) -> str:
-    """What a bracket after `run` glosses: the name that ends it, not the clause before ("前往奎伦角" → "奎伦角")."""
-    tail = _CLAUSE_CUT.split(run)[-1]
-    tail = tail if len(tail) > 1 else run
-    head, dot, rest = tail.partition("·")
-    words = tagged(head if dot else tail)
-    start = 0
-    for number, (word, tag, offset) in enumerate(words):
-        after = offset + len(word)
-        verb = tag.startswith("v") and tag != "vn" and len(word) > 1 and number < len(words) - 1
-        # A calling before a transliterated name ("工程师托比亚斯·雷恩") is no part of it.
-        calling = dot and tag in {"n", "v"} and len(word) > 1
-        done = number < len(words) - 1 and (word in PROSE or (word in VERBAL and number < len(words) - 2))
-        if (verb or done or calling or tag.startswith(_CUT_TAGS)) and len(head if dot else tail) - after > 1:
-            start = after
-    return (head[start:] if dot else tail[start:]) + dot + rest
-
-
 def name_spans_zh(text: str) -> list[NameSpan]:
-    """The names and terms in a Chinese text, in order, without overlaps; addresses, code and formulas hold none."""
+    """The names and terms of a Chinese text in order, apart from each other; none in code."""
     text = _MASKED.sub(lambda match: re.sub(r"\S", "\u3000", match.group()), text)
-    chosen: list[tuple[int, int, str]] = []
-    for start, end, kind, _ in sorted(_candidates(text), key=lambda c: (-c[3], c[0] - c[1], c[0])):
-        place = bisect_left(chosen, (start, end, kind))
-        free_before = place == 0 or chosen[place - 1][1] <= start
-        if free_before and (place == len(chosen) or chosen[place][0] >= end):
-            insort(chosen, (start, end, kind))
-    spans = [NameSpan(text[start:end], start, end, kind) for start, end, kind in chosen]
-    return [span for span in spans if span.text not in _STOP and not _NO_NAME.search(span.text)]
+    found = [NameSpan(match[1], *match.span(1), "work") for match in _WORK.finditer(text)]
+    found += [NameSpan(match[1], *match.span(1), kind_of(match[1])) for match in _QUOTED.finditer(text)]
+    found += [
+        NameSpan(match[0], *match.span(), "thing")
+        for match in _LATIN.finditer(text)
+        if len(match[0]) > 1 and match[0] != match[0].lower() and not _NO_NAME.search(match[0])
+    ]
+    found += [span for match in _GLOSSED.finditer(text) if (span := _glossed(match[1], match.start(1)))]
+    found += [_span_of(run) for run in _noun_runs(text) if _is_name(run)]
+    names: list[NameSpan] = []
+    for span in found:  # the earlier sort decides where two overlap
+        if all(span.end <= other.start or other.end <= span.start for other in names):
+            names.append(span)
+    return sorted(names, key=lambda span: span.start)
+
+
+def _glossed(text: str, start: int) -> NameSpan | None:
+    """The name that ends a text: what stands behind its last verb or function word."""
+    words = [_HanWord(*word) for word in tagged(text)]
+    cuts = [word.end for word in words if word.text in _PROSE or word.tag.startswith(_NO_PART_OF_A_NAME)]
+    name = text[max(cuts, default=0) :]
+    if len(name) < 2 or name in _GENERIC:
+        return None
+    return NameSpan(name, start + len(text) - len(name), start + len(text), kind_of(name))
+
+
+def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
+    """Adjacent nouns; "·" joins the parts of a foreign name and the word before it."""
+    run: list[_HanWord] = []
+    dotted = False
+    for word in (_HanWord(*word) for word in tagged(text)):
+        if word.text == "·" and run:
+            run = run if dotted else run[-1:]
+            dotted = True
+            run.append(word)
+        elif (dotted and run[-1].text == "·") or _is_noun(word, bool(run)):
+            apart = _is_person_word(word) or (bool(run) and _is_person_word(run[-1]))  # "记者 王磊 团队"
+            if run and run[-1].text != "·" and (dotted or apart):
+                yield run
+                run, dotted = [], False
+            run.append(word)
+        else:
+            if run:
+                yield run
+            run, dotted = [], False
+    if run:
+        yield run
+
+
+def _is_noun(word: _HanWord, goes_on: bool) -> bool:
+    if word.text in _PROSE or not word.text.strip() or not "\u3400" <= word.text[0] <= "\u9fff":
+        return False
+    if goes_on and word.text in _SUFFIXES:
+        return True
+    return word.tag.startswith(_NOUNS) and (goes_on or len(word.text) > 1 or word.text in _SURNAMES)
+
+
+def _is_name(run: list[_HanWord]) -> bool:
+    """Whether a run of nouns names something."""
+    name = "".join(word.text for word in run)
+    if not 2 <= len(name) <= _LONGEST or run[-1].text == "·" or is_generic(name) or run[-1].text in _WEAK_HEADS:
+        return False
+    if any(word.text == "·" for word in run):
+        return True
+    if len(run) == 1:
+        proper = run[0].tag in _NAMES and (not run[0].tag.startswith("nr") or _is_person_word(run[0]))
+        return _frequency(name) < (_COMMON if proper else _RARE)
+    return any(_frequency(word.text) < _COMMON and word.text not in _GENERIC for word in run)
+
+
+def _is_person_word(word: _HanWord) -> bool:
+    surname = word.text[0] in _SURNAMES and 1 < len(word.text) <= _LONGEST_PERSON
+    return surname and word.tag.startswith("nr")
+
+
+def _span_of(run: list[_HanWord]) -> NameSpan:
+    name = "".join(word.text for word in run)
+    person = "·" in name or _is_person_word(run[-1])
+    kind = kind_of(name)
+    return NameSpan(name, run[0].start, run[-1].end, "person" if person and kind == "thing" else kind)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from prompts.text.languages import names_of
-from prompts.text.regex import regex
-from prompts.text.words import group_of, is_han, words_in
+from prompts.text.words import group_of, is_han
 
 Form = Literal["fact", "list", "yesno", "compare", "connect", "howto", "summary", "global", "about"]
 Expected = Literal["person", "place", "date", "money", "number", "name", "text", "yesno"]
@@ -41,9 +40,6 @@ def singular(noun: str) -> str:
     """An English noun in the singular, so far as dropping an "s" makes it so."""
     return noun[:-1] if noun.endswith("s") and is_plural(noun) else noun
 
-
-# Words between an open request and its name that bring in nothing new.
-REQUEST_WORDS = words_in("english", "requests")
 
 _CAPITALISED = r"(?:[A-Z][\w&.'’-]*)(?: (?:of|the|and|for|[A-Z0-9&][\w&.'’-]*|\([^)]*\)))*"
 _LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|less|better"
@@ -81,13 +77,13 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ),
 )
 _OPEN_FORMS = frozenset({"howto", "summary", "global", "about", "connect"})
-_SUPERLATIVE = regex(
+_SUPERLATIVE = re.compile(
     r"\b(?:which|what|who)\b.*\b(?:most|highest|lowest|largest|smallest|longest|shortest|biggest|greatest|fewest|least|"
     r"oldest|youngest|tallest|deepest|widest|heaviest|earliest|latest|fastest|cheapest)\b",
     re.I,
 )
 # "Is it A or B", "of A and B, which …"
-_CHOICE = regex(r"\bor\b|^(?:between|of|out of|from) .+ and .+, (?:which|who|what)\b", re.I)
+_CHOICE = re.compile(r"\bor\b|^(?:between|of|out of|from) .+ and .+, (?:which|who|what)\b", re.I)
 
 
 def parse_question(question: str) -> ParsedQuestion:
@@ -105,23 +101,23 @@ def _parsed_en(text: str) -> ParsedQuestion:
 
 
 # The words after "which" or "what", among which stands the noun that is asked for.
-_ASKED_FOR = regex(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
-_COST = regex(
+_ASKED_FOR = re.compile(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
+_COST = re.compile(
     r"\bhow much\b.{0,300}\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .{0,300} cost\b|"
     r"\bhow (?:expensive|costly)\b"
 )
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
-    ("text", regex(r"^why\b")),
+    ("text", re.compile(r"^why\b")),
     ("money", _COST),
-    ("number", regex(r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b")),
+    ("number", re.compile(r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b")),
     (
         "date",
-        regex(
+        re.compile(
             r"^(?:[\w ]+ )?when (?:is|was|were|are|did|does|do|will|has|have|had)\b|\b(?:what|which) year\b|\bwhen\W*$"
         ),
     ),
-    ("place", regex(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
-    ("person", regex(r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$")),
+    ("place", re.compile(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
+    ("person", re.compile(r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$")),
 )
 
 
@@ -149,7 +145,7 @@ _FORMS_ZH: tuple[tuple[Form, str], ...] = (
     ("about", r"介绍(?:一下)?|^(?:什么是|何谓)|^[^，。？?的]{2,24}(?:是什么|是谁)[?？]?$|讲讲|谈谈"),
     ("yesno", r"是否|是不是|有没有|能否|可否|吗[?？]?$"),
 )
-_SCALED = regex(r"[最更](?:高|大|多|长|晚|新|远|重|快|好|宽|深|低|小|少|短|早|旧|近|轻|慢|窄)|最先|谁先|哪个先")
+_SCALED = re.compile(r"[最更](?:高|大|多|长|晚|新|远|重|快|好|宽|深|低|小|少|短|早|旧|近|轻|慢|窄)|最先|谁先|哪个先")
 _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
     ("text", r"为什么|为何|什么原因|原因是什么"),
     ("money", r"多少(?:钱|元|美元|克朗|经费)|(?:费用|造价|价格|收入|成本|花费)(?:是|为|有)?多少"),
@@ -158,7 +154,7 @@ _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
     ("place", r"哪里|哪儿|何处|何地|什么地方|在哪|哪些?个?(?:城市|国家|省|县|镇|地方|地区)|位于"),
     ("person", r"谁|哪位|何人|哪个人|什么人"),
 )
-_SEVERAL = regex(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
+_SEVERAL = re.compile(r"哪些|哪[两三四五六七八九十几]|几种|有什么(?!用|意义)")
 
 
 def _parsed_zh(text: str) -> ParsedQuestion:
@@ -181,12 +177,12 @@ def _expected_zh(text: str, form: Form) -> Expected:
 # --- nested questions ------------------------------------------------------------------------------------------------
 
 # Something that is described and not named: "the engineer who designed X", "the director of X", "X's mother".
-_DESCRIBED = regex(
+_DESCRIBED = re.compile(
     r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b(?! (?:is|was|are|were|did|does|do) the\b)"
     r"|\bthe (?:[\w-]+ )?(?P<role>[\w-]+) of\b|['’]s (?P<own>[\w-]+)",
     re.I,
 )
-_COPULA = regex(r"(?:who|what|which) (?:is|was|are|were) ", re.I)
+_COPULA = re.compile(r"(?:who|what|which) (?:is|was|are|were) ", re.I)
 
 
 def is_nested(question: ParsedQuestion) -> bool:

@@ -13,12 +13,11 @@ from functools import cache, cached_property, lru_cache
 from prompts.text.evidence import Evidence
 from prompts.text.names_zh import tagged
 from prompts.text.question import ParsedQuestion
-from prompts.text.regex import regex
 from prompts.text.thesaurus import concept_terms
 from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han, words_in
 
 # What opens a sentence and stands for something named before it.
-PRONOUN = regex(
+PRONOUN = re.compile(
     r"\s*+[\"“'(*_#>-]*+\s*+(?:(?:in|by|since|until|after|before|on|at|during|from)\s{1,9}[\w ,]{1,30}?,?\s{1,9})?"
     r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
     r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
@@ -26,7 +25,7 @@ PRONOUN = regex(
     re.I,
 )
 TITLE_SHARE, HEADING_SHARE, BEFORE_SHARE, PRONOUN_SHARE = 0.9, 0.8, 0.5, 0.95
-_ZH_ASKING = regex(
+_ZH_ASKING = re.compile(
     r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
     r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
 )
@@ -117,8 +116,8 @@ SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; 
 _HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
 
 
-A_FILE = regex(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
-_ASKED_BACK = regex(r"[?？]\W*$")
+A_FILE = re.compile(r"\w_\w|\.(?:txt|md|pdf|docx?|html?)\b")
+_ASKED_BACK = re.compile(r"[?？]\W*$")
 
 
 @cache

@@ -1,17 +1,16 @@
-"""Sentences and other units of a text, and the script it is written in.
+"""The units of a text that can be quoted, and the script it is written in.
 
-Regular expressions only: nothing is loaded or downloaded, and the same text always gives the same spans. Lines matter:
-headings, table rows, list items and blank lines end a sentence; a line that was merely wrapped does not.
+Regular expressions only: the same text always gives the same spans. Headings, table rows, list
+items and blank lines end a sentence; a line that was merely wrapped does not.
 """
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from prompts.text.amounts import MONTH_OF, MONTHS
-from prompts.text.regex import regex
 from prompts.text.words import known_languages, words_in
 
 UnitKind = Literal["heading", "row", "item", "code", "plain"]
@@ -19,11 +18,17 @@ Script = Literal["han", "kana", "hangul", "latin", "other", "none"]
 
 
 class Unit(NamedTuple):
-    """A sentence, heading, table row or line of code: `text[start:end]`, and the kind of line that it stands on."""
+    """A sentence, heading, table row or line of code, `text[start:end]`, on a line of this kind.
+
+    `heading` are the words of the heading above it, `header` the span of the row that names the
+    columns of its table.
+    """
 
     start: int
     end: int
     kind: UnitKind
+    heading: str = ""
+    header: tuple[int, int] | None = None
 
 
 def heading_words(line: str) -> str:
@@ -36,47 +41,52 @@ def heading_words(line: str) -> str:
     return without.rstrip() or words if without.endswith((" ", "\t")) else words
 
 
-# --- sentences -------------------------------------------------------------------------------------------------
+_RULE = re.compile(r"[\s|:+=_*-]+")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
 
-_LINE = regex(
+
+@lru_cache(maxsize=4_096)  # many questions find the same passages
+def quotable_units(text: str) -> tuple[Unit, ...]:
+    """The units that say something, in order: no headings, rules and fences, and no header rows."""
+    quotable: list[Unit] = []
+    heading, header = "", None
+    above: Unit | None = None
+    for unit in units(text):
+        line = text[unit.start : unit.end]
+        if unit.kind == "heading":
+            heading, header = heading_words(line).strip("*_ "), None
+        elif unit.kind == "row" and _RULE.fullmatch(line):
+            if above and above.kind == "row" and quotable:  # the row above the rule names the columns
+                quotable.pop()
+                header = above.start, above.end
+        elif any(map(str.isalnum, line)) and not _FENCE.match(line):
+            header = header if unit.kind == "row" else None
+            quotable.append(unit._replace(heading=heading, header=header))
+        above = unit
+    return tuple(quotable)
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+_LINE = re.compile(
     r"""[ \t\u3000]*(?:
       (?P<fence>```|~~~)
     | (?P<heading>\#{1,6}[ \t]+\S)
-    | (?P<row>\|)
-    | (?P<rule>[-=*_]{3,}[ \t]*$)
+    | (?P<row>\||[-=*_]{3,}[ \t]*$)
     | (?P<item>(?:[-*+•▪◦‣●]|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]+(?=\S)|\d{1,3}[、．]
       |[（(]?[一二三四五六七八九十]{1,3}[）)、])
     | (?P<quote>>)
     )""",
     re.VERBOSE,
 )
-_TRIPLE = regex(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be, that each place is tried quickly
-_CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
-_STOP = regex(
-    rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"
-    rf"|(?P<loud>(?<![!?])[!?]++{_CLOSERS}+)(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
-    rf"|(?P<dot>(?:(?<!\.)\.++|…)(?:{_CLOSERS}+|“))(?=\s|$)"
-    r"|(?<=[\u3400-\u9fff])(?P<mixed>\.)(?=[\u3400-\u9fff])"
-)
-_NEXT = regex(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")
-_NEXT_WORD = regex(r"\s*[\"'“‘(\[]*([^\W\d_]*)")
-_CODE = regex(r"`[^`\n]+`")
-_INITIAL = regex(r"\s*[A-ZÀ-ÞА-Я]\.")
-_LAST_WORD = regex(r"(?:[^\W\d_]\.){0,12}[^\W\d_]{1,24}$")
-_ORDINAL = regex(r"(?<![\d.])\d{1,2}$")
-_ALWAYS = words_in("english", "always_go_on")
-_SHORT_MONTHS = MONTH_OF.keys() - MONTHS
-_BEFORE_FIGURES = words_in("english", "before_figures") | _SHORT_MONTHS  # "No. 5", "Jan. 3"
-_SOMETIMES = words_in("english", "sometimes_end") | _SHORT_MONTHS
-_STARTERS = words_in("english", "starters")
-_SHORTEST, _UNWRAPPED = 30, 200  # nobody wraps lines at fewer or more characters: such a newline is meant
+_TRIPLE = re.compile(r" -\[[^\]\n]{0,1000}\]-> ")  # as long as a triple may be
+_SHORTEST, _UNWRAPPED = 30, 200  # nobody wraps lines at fewer or more characters
 _SENTENCE_ENDS = ".!?:;。！？：；|"
 _BULLETS = "-*+•·▪◦‣●"
-_SECTION = regex(r"\d{1,2}(?:\.\d{1,2})+\.?\s")
 
 
 def units(text: str) -> list[Unit]:
-    """Sentences in order with the kind of line each stands on; they never overlap and hold all non-space characters."""
+    """Sentences in order with the kind of their lines; they hold all non-space characters."""
     result: list[Unit] = []
     for start, end, kind, body in _blocks(text):
         stops = () if kind in ("heading", "row", "code") else _stops(text, body, end)
@@ -110,10 +120,10 @@ def _blocks(text: str) -> Iterator[tuple[int, int, UnitKind, int]]:
         if kind == "fence":
             fenced = not fenced
             kind = "code"
-        indented = line[:1] in " \t" and after_blank and previous == "item" and kind == "plain"
-        kind = "item" if indented else kind
-        reads_on = opened is not None and kind == "plain" and opened[1] in ("plain", "item") and not after_blank
-        if not (reads_on and _wrapped(text, start, line)):
+        if line[:1] in " \t" and after_blank and previous == "item" and kind == "plain":
+            kind = "item"
+        above = opened is not None and not after_blank and opened[1] in ("plain", "item")
+        if not (above and kind == "plain" and _reads_on(text, start, line)):
             if opened:
                 yield opened[0], start, opened[1], opened[2]
             opened = (start, kind, start + body)
@@ -126,21 +136,19 @@ def _line_kind(line: str, fenced: bool) -> tuple[UnitKind | Literal["fence"] | N
     """The kind of one line (None: blank) and where its words begin."""
     if line.isspace():
         return None, 0
-    match = None if line[0].isascii() and line[:2].isalpha() else _LINE.match(line)
+    match = _LINE.match(line)
     name = match.lastgroup if match else None
     if fenced or name == "fence":
         return ("fence" if name == "fence" else "code"), 0
     if name == "heading":
         return "heading", 0
-    if name in ("row", "rule") or " | " in line or (" -[" in line and _TRIPLE.search(line)):
+    if name == "row" or " | " in line or (" -[" in line and _TRIPLE.search(line)):
         return "row", 0
-    if match and name == "item":
-        return "item", match.end()
-    return "plain", 0
+    return ("item", match.end()) if match and name == "item" else ("plain", 0)
 
 
-def _wrapped(text: str, start: int, line: str) -> bool:
-    """Whether the newline before `line` only wraps: the line above was too full to take this line's first word."""
+def _reads_on(text: str, start: int, line: str) -> bool:
+    """Whether the newline before `line` only wraps: there was no room for its first word above."""
     before = text.rfind("\n", 0, start - 1) + 1
     above = start - 1 - before
     if above == 1:
@@ -150,15 +158,33 @@ def _wrapped(text: str, start: int, line: str) -> bool:
         return small and " " in text[before : start - 1].strip()
     if small and text[start - 2] not in _SENTENCE_ENDS:
         return True
-    if above > _UNWRAPPED or _SECTION.match(text, before):
-        return False
     further = text.rfind("\n", 0, before - 1) + 1 if before else 0
     width = max(len(line) - 1, min(before - 1 - further, _UNWRAPPED) if before else 0)
-    if above >= width:
-        return True
     word = line.split(None, 1)[0]
     room = 1 if word[0] > "\u3000" else len(word) + 1
-    return above + room > width * 0.85
+    return above <= _UNWRAPPED and above + room > width * 0.85
+
+
+# --- sentences -----------------------------------------------------------------------------------
+
+_CLOSERS = r"[\"'”’」』）)\]】》〉*_]*"
+_STOP = re.compile(
+    rf"(?P<wide>(?:[。！？；｡।॥؟۔]|……)+[。！？；…!?]*{_CLOSERS})"
+    rf"|(?P<loud>(?<![!?])[!?]++{_CLOSERS}+)(?=\s|$|[\u3040-\u30ff\u3400-\u9fff])"
+    rf"|(?P<dot>(?:(?<!\.)\.++|…)(?:{_CLOSERS}+|“))(?=\s|$)"
+    r"|(?<=[\u3400-\u9fff])(?P<mixed>\.)(?=[\u3400-\u9fff])"
+)
+_NEXT = re.compile(r"\s*[\"'“‘„¿¡(\[«「『（]*(\S?)")
+_NEXT_WORD = re.compile(r"\s*[\"'“‘(\[]*([^\W\d_]*)")
+_CODE = re.compile(r"`[^`\n]+`")
+_INITIAL = re.compile(r"\s*[A-ZÀ-ÞА-Я]\.")
+_LAST_WORD = re.compile(r"(?:[^\W\d_]\.){0,12}[^\W\d_]{1,24}$")
+_ORDINAL = re.compile(r"(?<![\d.])\d{1,2}$")
+_ALWAYS = words_in("english", "always_go_on")
+_SHORT_MONTHS = MONTH_OF.keys() - MONTHS
+_BEFORE_FIGURES = words_in("english", "before_figures") | _SHORT_MONTHS  # "No. 5", "Jan. 3"
+_SOMETIMES = words_in("english", "sometimes_end") | _SHORT_MONTHS
+_STARTERS = words_in("english", "starters")
 
 
 def _stops(text: str, start: int, end: int) -> Iterator[int]:
@@ -171,43 +197,34 @@ def _stops(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _ends(text: str, match: re.Match[str], start: int, end: int) -> bool:
-    """Whether `!`, `?`, `.` or an ellipsis before a space ends the sentence, judged by the words on either side."""
+    """Whether `!`, `?`, `.` or an ellipsis ends the sentence, by the words around it."""
     follows = _NEXT.match(text, match.end(), end)
     first = follows.group(1) if follows else ""
     if first.islower():
         return False
     if match.lastgroup == "loud" or match.group().startswith(("..", "…")):
         return True
+    after = _NEXT_WORD.match(text, match.end(), end)
+    following = after.group(1).lower() if after else ""
     word = _LAST_WORD.search(text, max(start, match.start() - 24), match.start())
     if not word:
         ordinal = _ORDINAL.search(text, start, match.start())
-        return ordinal is None or _next_word(text, match.end(), end) not in _after_ordinals()
+        return ordinal is None or following not in _listed("after_ordinals")  # "3. März"
     if len(word.group()) == 1 and _INITIAL.match(text, match.end(), end):
         return False
-    return _ends_after(word.group(), first, _next_word(text, match.end(), end))
-
-
-def _next_word(text: str, start: int, end: int) -> str:
-    match = _NEXT_WORD.match(text, start, end)
-    return match.group(1).lower() if match else ""
+    return _ends_after(word.group(), first, following)
 
 
 @cache
-def _after_ordinals() -> frozenset[str]:
-    """The words before which other languages write a number with a point: "3. März"."""
-    return frozenset(word for known in known_languages().values() for word in known.get("after_ordinals", "").split())
-
-
-@cache
-def _abbreviations() -> frozenset[str]:
-    """What never ends a sentence, in any language."""
-    others = (known.get("abbreviations", "") for known in known_languages().values())
-    return _ALWAYS.union(*(words.split() for words in others))
+def _listed(key: str) -> frozenset[str]:
+    """The words of one list in all languages beside English."""
+    lists = (known.get(key, "") for known in known_languages().values())
+    return frozenset().union(*(words.split() for words in lists))
 
 
 def _ends_after(word: str, first: str, following: str) -> bool:
     low = word.lower()
-    if low in _abbreviations():
+    if low in _ALWAYS or low in _listed("abbreviations"):
         return False
     if low in _BEFORE_FIGURES and (first.isdigit() or first == "#"):
         return False
@@ -217,30 +234,29 @@ def _ends_after(word: str, first: str, following: str) -> bool:
     return True
 
 
-# --- scripts ---------------------------------------------------------------------------------------------------
+# --- scripts -------------------------------------------------------------------------------------
 
-_HAN = regex(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_KANA = regex(r"[\u3041-\u30ff\uff66-\uff9f]")
-_HANGUL = regex(r"[\u1100-\u11ff\uac00-\ud7af]")
-_LATIN_WORD = regex(r"[A-Za-z\u00c0-\u024f]+")
-_OTHER_WORD = regex(r"[\u0370-\u0dff\u0e00-\u10ff]+")
-_CJK = regex(r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\uac00-\ud7af\U00020000-\U0003ffff]")
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_KANA = re.compile(r"[\u3041-\u30ff\uff66-\uff9f]")
+_HANGUL = re.compile(r"[\u1100-\u11ff\uac00-\ud7af]")
+_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+_OTHER_WORD = re.compile(r"[\u0370-\u0dff\u0e00-\u10ff]+")
 _SAMPLE = 20_000
 
 
 def is_cjk(text: str) -> bool:
-    """Whether the text holds a Han character, kana or Hangul: such text has no spaces to split at."""
-    return _CJK.search(text) is not None
+    """Whether the text holds a Han character, kana or Hangul: it has no spaces to split at."""
+    return any(pattern.search(text) for pattern in (_HAN, _KANA, _HANGUL))
 
 
 def script_of(text: str) -> Script:
-    """The script that dominates: Han characters and kana are weighed against Latin or other *words*.
+    """The script that dominates: Han characters and kana are weighed against other *words*.
 
-    Kana make a text Japanese from a tenth of its Han and kana on. A long text is sampled at both ends and the middle.
+    Kana make a text Japanese from a tenth of its Han and kana on. A long text is sampled.
     """
     if len(text) > 3 * _SAMPLE:
         middle = len(text) // 2
-        text = text[:_SAMPLE] + " " + text[middle : middle + _SAMPLE] + " " + text[-_SAMPLE:]
+        text = f"{text[:_SAMPLE]} {text[middle : middle + _SAMPLE]} {text[-_SAMPLE:]}"
     if text.isascii():
         return "latin" if _LATIN_WORD.search(text) else "none"
     han, kana = len(_HAN.findall(text)), len(_KANA.findall(text))

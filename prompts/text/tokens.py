@@ -1,16 +1,13 @@
-"""Tokens of texts: how many, and how common a word is by its place in the encoding; offline, the same everywhere."""
+"""Tokens of texts: how many, and how common a word is by its place in the encoding; offline."""
 
 import importlib.util
 import math
 import os
-from base64 import b64encode
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import tiktoken
+import tiktoken
 
 
 class TokenizerUnavailable(RuntimeError):
@@ -18,34 +15,29 @@ class TokenizerUnavailable(RuntimeError):
 
 
 _ENCODING = "o200k_base"
-_ENCODING_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"  # how tiktoken names that encoding in its cache folder
-_PIECE = 100_000  # characters
+# How tiktoken names that encoding in its cache folder.
+_ENCODING_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _CACHE_SETTING = "TIKTOKEN_CACHE_DIR"
+_PIECE = 100_000  # characters; the encoder runs out of stack on a million spaces
+_FREQUENT = 4_000  # the number of the last string that tells nothing by itself
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
-    """Tokens (`o200k_base`) of each text, with no network; special-token names count as ordinary text.
+    """Tokens (`o200k_base`) of each text; names of special tokens count as ordinary text.
 
     Raises `TokenizerUnavailable` where the encoding is not installed.
     """
-    # Not tiktoken's batches: they start a job on a thread for each text, which halves the speed for short ones.
+    # Not tiktoken's batches: they start a thread for each text.
     encode = encoding().encode_ordinary
-    return [
-        # In pieces where it is long: the encoder's regular expression runs out of stack on a million spaces.
-        sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE)) if len(text) > _PIECE
-        else len(encode(text))
-        for text in texts
-    ]  # fmt: skip
+    return [sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE)) for text in texts]
 
 
 @lru_cache(maxsize=1)
-def encoding() -> "tiktoken.Encoding":
+def encoding() -> tiktoken.Encoding:
     """The tokenizer, from the files of an installed package; loaded once."""
-    import tiktoken
-
     if os.environ.get(_CACHE_SETTING):
         return tiktoken.get_encoding(_ENCODING)
-    os.environ[_CACHE_SETTING] = str(_installed().parent)
+    os.environ[_CACHE_SETTING] = str(_installed())
     try:
         return tiktoken.get_encoding(_ENCODING)
     finally:
@@ -53,25 +45,21 @@ def encoding() -> "tiktoken.Encoding":
 
 
 def _installed() -> Path:
-    """The file of the encoding: litellm ships it; importing litellm for it would cost two seconds, its folder is
-    enough."""
+    """The folder of the encoding, which litellm ships; importing litellm takes two seconds."""
     spec = importlib.util.find_spec("litellm")
     for place in list(spec.submodule_search_locations or ()) if spec else []:
-        file = Path(place) / "litellm_core_utils" / "tokenizers" / _ENCODING_FILE
-        if file.is_file():
-            return file
+        folder = Path(place) / "litellm_core_utils" / "tokenizers"
+        if (folder / _ENCODING_FILE).is_file():
+            return folder
     raise TokenizerUnavailable(
-        f"The token encoding {_ENCODING} was not found in the installed litellm package. "
-        f"Reinstall the project's dependencies, or set {_CACHE_SETTING} to a folder that holds {_ENCODING_FILE}."
+        f"The token encoding {_ENCODING} was not found in the installed litellm package. Reinstall the "
+        f"project's dependencies, or set {_CACHE_SETTING} to a folder that holds {_ENCODING_FILE}."
     )
-
-
-_FREQUENT = 4_000  # the number of the last string that tells nothing by itself
 
 
 @lru_cache(maxsize=50_000)
 def usually_lower(word: str) -> bool:
-    """Whether an English word is frequent and seen in lower case more than capitalised; False for rare words."""
+    """Whether an English word is frequent and seen in lower case more than capitalised."""
     small, capital = _rank(f" {word.lower()}"), _rank(f" {word.capitalize()}")
     if small is None:
         stem = _without_ending(word.lower())
@@ -81,7 +69,7 @@ def usually_lower(word: str) -> bool:
 
 @lru_cache(maxsize=50_000)
 def rarity(word: str) -> float:
-    """How much a word tells, in bits from 0 ("say") to 6 ("insomnia", and what the encoding does not hold whole)."""
+    """How much a word tells, in bits: 0 for "say", 6 for what the encoding does not hold whole."""
     ranks = [rank for form in (word, word.capitalize()) if (rank := _rank(f" {form}")) is not None]
     return min(6.0, max(0.0, math.log2(min(ranks) / _FREQUENT))) if ranks else 6.0
 
@@ -96,14 +84,7 @@ def _without_ending(word: str) -> str | None:
 
 def _rank(text: str) -> int | None:
     """The number of a string that the encoding holds as one token."""
-    number = _ranks().get(b64encode(text.encode()))
-    return None if number is None else int(number)
-
-
-@lru_cache(maxsize=1)
-def _ranks() -> dict[bytes, bytes]:
-    """The strings that the encoding holds, as its file has them (base64), with their numbers: read in a tenth of the
-    time that the tokenizer takes, which a question mostly does without."""
-    own = Path(os.environ.get(_CACHE_SETTING) or "", _ENCODING_FILE)
-    words = iter((own if own.is_file() else _installed()).read_bytes().split())
-    return dict(zip(words, words, strict=True))
+    try:
+        return encoding().encode_single_token(text)
+    except KeyError:
+        return None

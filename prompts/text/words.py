@@ -1,4 +1,4 @@
-"""Words of a text for matching: folded, stemmed by their language, and for Chinese as character bigrams."""
+"""Words of a text for matching: folded, stemmed by their language, Chinese in pairs of signs."""
 
 import re
 import tomllib
@@ -9,35 +9,42 @@ from importlib.resources import files
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 import Stemmer
-
-from prompts.text.regex import regex
+from opencc import OpenCC
 
 CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-HAN_RUN = regex(f"[{CJK}]+")
+HAN_RUN = re.compile(f"[{CJK}]+")
 # Signs that are part of a word: "C#", "C++", "Na+", ".NET".
 _LETTERS = f"[^\\W_{CJK}]+"
 LEADING = r"(?:(?<![\w.])\.(?=[^\W_]))?"
 _ONE_LETTER = r"(?:(?<=^[A-Za-z])|(?<=[\s(][A-Za-z]))"
 TRAILING = rf"(?<=[^\W\d_])\+\+|[#♯♭+−](?![A-Za-z0-9_+])|{_ONE_LETTER}#(?=\d)"
-WORD = regex(f"{LEADING}{_LETTERS}(?:['’.-]{_LETTERS})*(?:{TRAILING})?|[{CJK}]+")
+WORD = re.compile(f"{LEADING}{_LETTERS}(?:['’.-]{_LETTERS})*(?:{TRAILING})?|[{CJK}]+")
 # A word of a name, of which a hyphen is no part; or a sign that stands by itself ("x < 5", "-5 V").
 _GRADE = rf"{_ONE_LETTER}(?:[-–](?=[\s?!.,;:)]|$)|\*(?=\s|$))|[-–−]+(?=\s*$)"
 _MINUS = r"[-–](?=\.?\d)(?:(?<=^.)|(?<=[\s<>=(].))"
-NAME_WORD = regex(
+NAME_WORD = re.compile(
     f"{LEADING}{_LETTERS}(?:['’.]{_LETTERS})*(?:{TRAILING}|{_GRADE})?|[{CJK}]+|{_MINUS}|[+−<>=≤≥≠±×÷^%‰°′″§$€£¥]"
 )
 # Of the rules by which names are compared and terms are cut: the next run makes an index again that
 # was made by others.
 WORDS_VERSION = 2
-_POINT = regex(r"(?<=[^\W\d_])\.|(?<=\d)\.(?!\d)")
-_SIGNED = regex(r"^\.|[#♯♭+−]$")
-_APOSTROPHE_S = regex(r"['’]s\b")
+_POINT = re.compile(r"(?<=[^\W\d_])\.|(?<=\d)\.(?!\d)")
+_SIGNED = re.compile(r"^\.|[#♯♭+−]$")
+_APOSTROPHE_S = re.compile(r"['’]s\b")
 _LEAST_BARE = 3  # letters
-_ENDINGS_AFTER_APOSTROPHE = frozenset({"tr"})
-_LONGEST_ENDING = 3  # letters, in a text of another language
-_AFTER_LATIN = "\u0250"
-_CODE = regex(r"[^\W\d_]-\d|\d-[^\W\d_]")
-_JOINT = regex(r"['’.\-]")
+_LONGEST_ENDING = 3  # letters behind an apostrophe
+_CODE = re.compile(r"[^\W\d_]-\d|\d-[^\W\d_]")
+_JOINT = re.compile(r"['’.\-]")
+_OTHER_WORD = re.compile(r"[^\W\d_\u4e00-\u9fff]+")
+_PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*")
+_ARTICLES = ("the", "a", "an")
+_MARKS = str.maketrans("", "", "™®©℠")
+_RAISED = re.compile(r"(?<=\d)(?=[⁺⁻]?[⁰¹²³⁴-⁹])")
+_LINE_MARK = re.compile(r"^\s*[>=+]+\s+(?=[^\W\d_])")  # of a quotation, heading or list
+_BRACKETED = re.compile(r"[(（][^()（）]*[)）]")
+
+
+# --- lists of words ------------------------------------------------------------------------------
 
 
 @cache
@@ -63,43 +70,51 @@ def group_of(name: str, key: str) -> dict[str, str]:
     return {word: group for group, words in reversed(groups_in(name, key).items()) for word in words}
 
 
+@cache
+def lines_of(name: str) -> tuple[str, ...]:
+    """The lines of a word list in the folder `data` beside this file."""
+    return tuple(files("prompts.text").joinpath("data", f"{name}.txt").read_text(encoding="utf-8").splitlines())
+
+
+def known_languages() -> Mapping[str, Mapping[str, str]]:
+    """What `data/languages.toml` tells of languages beside English and Chinese, by their codes."""
+    return cast(Mapping[str, Mapping[str, str]], word_lists("languages"))
+
+
 STOPWORDS = words_in("english", "stopwords")
 # Function words of Chinese questions and prose; bigrams made only of these say nothing.
 HAN_STOP = frozenset("的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你")
-
-
 # The Snowball stemmer of each language (ISO 639-1).
-STEMMERS = {
-    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
-    "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
-    "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian", "lt": "lithuanian",
-    "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
-    "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
-}  # fmt: skip
+_NAMES_OF_STEMMERS = (
+    "ar arabic ca catalan cs czech da danish de german el greek en english es spanish et estonian eu basque fa persian "
+    "fi finnish fr french ga irish hi hindi hu hungarian hy armenian id indonesian it italian lt lithuanian ne nepali "
+    "nl dutch no norwegian pl polish pt portuguese ro romanian ru russian sr serbian sv swedish ta tamil tr turkish"
+).split()
+STEMMERS = dict(zip(_NAMES_OF_STEMMERS[::2], _NAMES_OF_STEMMERS[1::2], strict=True))
 
-_PLAIN = regex(r"[A-Za-z]+(?: [A-Za-z]+)*")
-_ARTICLES = ("the", "a", "an")
+
+@cache
+def stopwords(language: str) -> frozenset[str]:
+    """The function words of a language; none where no list of them is kept."""
+    listed = known_languages().get(language, {})
+    return STOPWORDS if language == "en" else frozenset(listed.get("stopwords", "").split())
+
+
+# --- folding -------------------------------------------------------------------------------------
 
 
 def fold(text: str) -> str:
-    """Case, width and accents removed: "Łódź Ⅱ" and "lodz ii" compare equal where Unicode decomposes them."""
+    """The text without case, width and accents, so far as Unicode decomposes them."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKD", text.casefold()).replace("♯", "#").replace("ı", "i")
-    for mark in filter(unicodedata.combining, set(folded)):  # a text has few different marks, and many characters
+    for mark in filter(unicodedata.combining, set(folded)):  # few different marks, many characters
         folded = folded.replace(mark, "")
     return unicodedata.normalize("NFC", folded)
 
 
-def _lower(text: str) -> str:
-    """A text in lower case, "İ" as "i" without a point above it."""
-    return text.casefold().replace("i\u0307", "i")
-
-
 @cache
 def _simplified_signs() -> dict[int, str]:
-    from opencc import OpenCC
-
     convert = OpenCC("t2s").convert
     signs = [chr(code) for code in range(0x3400, 0xA000)]
     # Twice: one of them has a sign in between.
@@ -108,13 +123,25 @@ def _simplified_signs() -> dict[int, str]:
 
 
 def simplified(text: str) -> str:
-    """Traditional Chinese characters as simplified ones (OpenCC), one for one; to compare by, not to show."""
+    """Traditional Chinese characters as simplified ones (OpenCC), one for one; to compare by."""
     return text.translate(_simplified_signs()) if HAN_RUN.search(text) else text
 
 
+def is_han(text: str) -> bool:
+    """Whether a text is Chinese for our purposes.
+
+    A quarter of its letters are Han characters, or there are two for each other word: long names in
+    Latin letters make no question English.
+    """
+    han = 0 if text.isascii() else sum(len(run) for run in HAN_RUN.findall(text))
+    return han > 0 and (han * 4 >= sum(c.isalpha() for c in text) or han >= 2 * len(_OTHER_WORD.findall(text)))
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
 def plain_name(name: str) -> str | None:
-    """The name in lower case where it is of Latin letters and single spaces alone, as most are, and begins with no
-    article: that is what `fold_name` makes of it. None where it is not."""
+    """The name in lower case where that is all that `fold_name` does to it, else None."""
     if not _PLAIN.fullmatch(name):
         return None
     lower = name.lower()
@@ -122,20 +149,17 @@ def plain_name(name: str) -> str | None:
 
 
 def fold_name(name: str) -> str:
-    """The form under which names are compared: folded, without brackets, articles, possessive and
-    punctuation; signs that tell two names apart stay ("C#", "-5 V", "Section 3.1")."""
+    """The form under which names are compared: no brackets, articles, possessive and punctuation.
+
+    Signs that tell two names apart stay ("C#", "-5 V", "Section 3.1").
+    """
     return plain_name(name) or _folded_name(name)
-
-
-_MARKS = str.maketrans("", "", "™®©℠")
-_RAISED = regex(r"(?<=\d)(?=[⁺⁻]?[⁰¹²³⁴-⁹])")
-_LINE_MARK = regex(r"^\s*[>=+]+\s+(?=[^\W\d_])")  # of a quotation, heading or list
 
 
 @lru_cache(maxsize=300_000)
 def _folded_name(name: str) -> str:
     name = _RAISED.sub("^", name.translate(_MARKS))  # of "10⁶" folding would make "106"
-    text = fold(re.sub(r"[(（][^()（）]*[)）]", " ", name)) or fold(name)
+    text = fold(_BRACKETED.sub(" ", name)) or fold(name)
     words = name_words(_APOSTROPHE_S.sub("", _LINE_MARK.sub("", text)))
     return " ".join(word.folded for word in without_article(words))
 
@@ -175,8 +199,7 @@ def without_article(words: Sequence[Word]) -> Sequence[Word]:
 
 
 def _bare(word: str) -> str:
-    """A folded word without its points, but those of figures and before the word; a minus in one
-    writing."""
+    """A folded word without its points, but for those of figures and before the word."""
     folded = fold(word)
     if folded[-1] in "-–−":
         letters = folded.rstrip("-–−")
@@ -194,6 +217,9 @@ def bare_word(word: str) -> str:
     return word.strip(".+#♯♭−")
 
 
+# --- terms ---------------------------------------------------------------------------------------
+
+
 @cache
 def _stemmer(language: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(STEMMERS[language])
@@ -201,7 +227,7 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 
 @lru_cache(maxsize=200_000)
 def stem(word: str, language: str = "en") -> str:
-    """The stem of a word (Snowball), folded. English wants folded words; other scripts come back unchanged."""
+    """The stem of a word (Snowball), folded; English wants folded words."""
     if language != "en":
         return fold(_stemmer(language).stemWord(word))
     return str(_stemmer(language).stemWord(word)) if word.isascii() and len(word) > 2 else word
@@ -209,21 +235,17 @@ def stem(word: str, language: str = "en") -> str:
 
 @lru_cache(maxsize=200_000)
 def word_terms(word: str, language: str = "en") -> tuple[str, ...]:
-    """The terms of one word: its stem and those of its parts, or the bigrams of a Chinese run, simplified."""
+    """The terms of one word: its stem and those of its parts, or the bigrams of a Chinese run."""
     if HAN_RUN.match(word):
         word = simplified(word)
-        if len(word) == 1:
-            return (word,)
-        return tuple(word[i : i + 2] for i in range(len(word) - 1))
+        return (word,) if len(word) == 1 else tuple(word[i : i + 2] for i in range(len(word) - 1))
     if is_signed(word):
         bare = bare_word(word)
-        # A short one is another name without its sign ("C#"); a longer one is also called without it
-        # ("Notepad++").
+        # A short one is another name without its sign ("C#"), a longer one is not ("Notepad++").
         return (word,) if len(bare) < _LEAST_BARE else (word, *word_terms(bare, language))
     word = _without_affix(_APOSTROPHE_S.sub("", word), language)
     whole = stem(word, language)
-    # "A-100" is also written "A100".
-    together = (word.replace("-", ""),) if _CODE.search(word) else ()
+    together = (word.replace("-", ""),) if _CODE.search(word) else ()  # "A-100" is also "A100"
     pieces = [piece for piece in _JOINT.split(word) if len(piece) > 1]
     if len(pieces) < 2:
         return (whole, *together)
@@ -238,67 +260,33 @@ def _elided() -> frozenset[str]:
 
 
 def _without_affix(word: str, language: str) -> str:
-    """A word without the article or preposition before its apostrophe ("dell'Olmo"), or the ending after it
-    ("Köprü'yü")."""
+    """A word without the article before its apostrophe ("dell'Olmo") or the ending after it."""
     before, _, after = word.replace("’", "'").partition("'")
     if not after or "'" in after:
         return word
     if before in _elided():
         return after
-    ends = language in _ENDINGS_AFTER_APOSTROPHE or len(after) <= _LONGEST_ENDING
-    # Not in figures ("100'000"), nor where the apostrophe is within words, as in Ukrainian.
-    latin = after.isalpha() and word[0] < _AFTER_LATIN
-    return before if ends and latin and len(before) >= _LEAST_BARE else word
+    is_ending = after.isalpha() and (language == "tr" or len(after) <= _LONGEST_ENDING)
+    return before if is_ending and len(before) >= _LEAST_BARE and before[0] < "\u0250" else word
 
 
 def terms(text: str, language: str = "en") -> list[str]:
-    """Terms for lexical search, in order, stop words left out: stems, and character bigrams of Chinese runs.
+    """Terms for lexical search, in order, stop words left out: stems, and bigrams of Chinese runs.
 
     A language without a stemmer is read as English is.
     """
     language = language if language in STEMMERS else "en"
     # Other stemmers know their accents, and fold what they leave.
-    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", _lower(text))
+    plain = text.casefold().replace("i\u0307", "i")
+    folded = fold(text) if language == "en" else unicodedata.normalize("NFC", plain)
     left_out = stopwords(language)
-    result: list[str] = []
-    for word in WORD.findall(folded):
-        if word not in left_out:
-            result.extend(word_terms(word, language))
-    return result
+    return [term for word in WORD.findall(folded) if word not in left_out for term in word_terms(word, language)]
 
 
 def content_terms(text: str, language: str = "en") -> list[str]:
-    """The distinct terms of a question that carry meaning, in order; bigrams of Chinese function characters do not."""
-    distinct: dict[str, None] = {}
-    for term in terms(text, language):
-        if term.isascii() or not (HAN_RUN.match(term) and sum(c in HAN_STOP for c in term) * 2 >= len(term)):
-            distinct.setdefault(term)
-    return list(distinct)
+    """The distinct terms that carry meaning, in order; bigrams of Chinese function words do not."""
+    return [term for term in dict.fromkeys(terms(text, language)) if not _is_han_filler(term)]
 
 
-_OTHER_WORD = regex(r"[^\W\d_\u4e00-\u9fff]+")
-
-
-def is_han(text: str) -> bool:
-    """Whether a text is Chinese for our purposes: a quarter of its letters or more are Han characters, or there are two
-    for each other word: long names in Latin letters make no question English."""
-    han = 0 if text.isascii() else sum(len(run) for run in HAN_RUN.findall(text))
-    return han > 0 and (han * 4 >= sum(c.isalpha() for c in text) or han >= 2 * len(_OTHER_WORD.findall(text)))
-
-
-def known_languages() -> Mapping[str, Mapping[str, str]]:
-    """What `data/languages.toml` tells of languages beside English and Chinese, by their codes."""
-    return cast(Mapping[str, Mapping[str, str]], word_lists("languages"))
-
-
-@cache
-def stopwords(language: str) -> frozenset[str]:
-    """The function words of a language; none where no list of them is kept."""
-    listed = known_languages().get(language, {})
-    return STOPWORDS if language == "en" else frozenset(listed.get("stopwords", "").split())
-
-
-@cache
-def lines_of(name: str) -> tuple[str, ...]:
-    """The lines of a word list in the folder `data` beside this file."""
-    return tuple(files("prompts.text").joinpath("data", f"{name}.txt").read_text(encoding="utf-8").splitlines())
+def _is_han_filler(term: str) -> bool:
+    return HAN_RUN.match(term) is not None and 2 * sum(sign in HAN_STOP for sign in term) >= len(term)

@@ -8,17 +8,17 @@ they are named themselves; a symbolic link that leaves its source is not followe
 # `os.path` on purpose: `abspath` keeps a link as it was named (`Path.resolve` would not); `glob` takes absolute ones.
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from prompts.text.regex import regex
 from storage.errors import SourceNotFound, TooLittle
 from storage.faults import fault_of
 from storage.records import Record, Skipped
 
 # Controls, and what turns the direction of the text that follows.
-_STEERING = regex("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _IGNORED = frozenset({"__pycache__", "node_modules"})
 
 

@@ -1,17 +1,12 @@
-"""The characters of a text file: by its byte order mark, as UTF-8, as it declares, or as a detector
-reads it.
+"""The characters of a text file: by its mark, as UTF-8, as it declares, or as chardet says.
 
-Where the detector is not sure, the file is not read: a text in wrong letters would be quoted.
+Where chardet is not sure, the file is not read: a text in wrong letters would be quoted.
 """
 
 import codecs
-import io
-import unicodedata
+import re
 
 import chardet
-
-from prompts.text.regex import regex
-from storage.records import Record
 
 
 class Unreadable(Exception):
@@ -28,26 +23,23 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _ESCAPE = b"\x1b$"  # ISO-2022-JP is written in ASCII
-# Code pages that browsers know, and older ones of DOS and the Mac, which are rare today.
-_OLDER = "mac-roman mac-cyrillic cp850 cp852 cp866".split()
+# Code pages that browsers know; others are rare today.
 _KNOWN = (
-    "gb18030 big5hkscs cp932 euc_jis_2004 iso2022_jp_2 cp949 "
-    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp874 koi8-r koi8-u "
-    "iso8859-2 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-13 iso8859-15"
-).split() + _OLDER
-_NONE_FITS = "ascii"  # it fits none of what the detector is asked about
-_WIDE = "utf-16-le utf-16-be utf-32-le utf-32-be".split()
-_CHARACTERS_OF_TWO_BYTES = frozenset({"gb18030", "big5hkscs", "cp932", "euc_jis_2004", "cp949"})
+    "gb18030 big5hkscs cp932 euc_jis_2004 iso2022_jp_2 cp949 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 "
+    "cp1257 cp1258 cp874 koi8-r koi8-u iso8859-2 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "
+    "iso8859-13 iso8859-15"
+).split()
+_OF_TWO_BYTES = frozenset({"gb18030", "big5hkscs", "cp932", "euc_jis_2004", "cp949"})
+_NONE_FITS = "ascii"  # it fits none of what chardet is asked about
+_WIDE = "utf-16-le utf-16-be".split()
 _SHORT, _SAMPLE = 4_000, 200_000  # bytes
-# A guess is taken where no other one is as likely, but for this share of its confidence. Fitted on
-# the sentences of this project's tests and on tables of names in 34 languages, 1 to 50 lines each.
+# A guess is taken where no other one reads other letters and is as likely, but for this share of
+# its confidence. Fitted on tables of names in 34 languages, 1 to 50 lines each.
 _AHEAD, _AHEAD_OF_TWO_BYTES = 0.005, 0.4
-# Below so much confidence a text tells little: it has a few accents among names and figures. Then
-# the commonest code page is taken where it is nearly as likely as the best.
-_LEAST, _LEAST_OF_OLDER, _NEARLY = 0.05, 0.1, 0.1
+_LEAST, _NEARLY = 0.05, 0.1  # below so much it has a few accents, and the commonest is nearly as likely
 _COMMONEST = "cp1252"
-_ASCII_CONTROL = regex("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]")
-_CONTROL = regex("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]")
+_HALF = re.compile("[\ud800-\udfff]")  # of a character: some programs write them into UTF-8
 # What browsers read where a page declares the name on the left: often it holds signs of the larger.
 _LARGER = {
     "ascii": "cp1252",
@@ -55,49 +47,14 @@ _LARGER = {
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
     "tis-620": "cp874",
+    "cp31j": "cp932",
     "gb2312": "gb18030",
-    "gb_2312-80": "gb18030",
-    "csgb2312": "gb18030",
     "gbk": "gb18030",
     "big5": "big5hkscs",
-    "cn-big5": "big5hkscs",
     "shift_jis": "cp932",
-    "cp31j": "cp932",
     "euc_kr": "cp949",
-    "iso-8859-8-i": "iso8859-8",
 }
-_HALF = regex("[\ud800-\udfff]")  # of a character: some programs write them into UTF-8
 _PLAIN = rb"+ADw- \u0041 ~{.xn--mnchen-3ya"  # what all page encodings read as ASCII
-
-
-class Reading(Record):
-    """How a sample reads by one codec, and how well the detector likes it."""
-
-    codec: str
-    confidence: float
-    text: str
-
-    def is_as_likely_as(self, other: "Reading", less: float) -> bool:
-        """Whether it is, but for this share of the other's confidence."""
-        return self.confidence >= other.confidence * (1 - less)
-
-    def is_rivalled_by(self, other: "Reading") -> bool:
-        """Whether the other is as likely and reads other letters.
-
-        No rivals are old code pages, and those of one family, in which most letters are the same.
-        """
-        if self.codec in _CHARACTERS_OF_TWO_BYTES:
-            near = other.is_as_likely_as(self, _AHEAD_OF_TWO_BYTES)
-        else:
-            near = other.codec not in _OLDER and other.is_as_likely_as(self, _AHEAD)
-        return near and not self._is_much_like(other)
-
-    def _is_much_like(self, other: "Reading") -> bool:
-        if len(self.text) != len(other.text):
-            return False
-        pairs = zip(self.text, other.text, strict=True)
-        same = [mine == its for mine, its in pairs if not mine.isascii()]
-        return sum(same) * 2 >= len(same)
 
 
 def decode(data: bytes, declared: str = "") -> str:
@@ -108,20 +65,20 @@ def decode(data: bytes, declared: str = "") -> str:
     mark = next((mark for mark in _MARKS if data.startswith(mark)), None)
     text = data.decode(_MARKS[mark], "replace") if mark else _in_utf8(data)
     if not mark and ("\0" in text or _ESCAPE in data or not _mostly_read(text)):
-        half_read = 0 < text.count("\ufffd") * 2 <= _not_ascii(text)
-        text = _read_as_declared(data, declared) or ("" if half_read else _read_as_guessed(data))
-        if not text:
+        codec = codec_of(declared)
+        stated = data.decode(codec, "replace") if codec else ""
+        if stated and _mostly_read(stated):
+            text = stated
+        elif 0 < text.count("\ufffd") * 2 <= _not_ascii(text):
             raise Unreadable(TWO_ENCODINGS)
+        else:
+            text = _as_guessed(data)
     if "\0" in text:
         raise Unreadable(BINARY)
     return text
 
 
 def _in_utf8(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
     try:
         return _HALF.sub("", data.decode("utf-8-sig", "surrogatepass"))
     except UnicodeDecodeError:
@@ -148,70 +105,63 @@ def _mostly_read(text: str) -> bool:
     broken = text.count("\ufffd")
     if broken and broken * 10 > _not_ascii(text) - broken:
         return False
-    return sum(1 for _ in _ASCII_CONTROL.finditer(text)) * 10 <= len(text)
+    return sum(1 for _ in _CONTROL.finditer(text)) * 10 <= len(text)
 
 
-def _read_as_declared(data: bytes, declared: str) -> str:
-    """The text, or nothing where the declaration cannot be true."""
-    codec = codec_of(declared)
-    text = data.decode(codec, "replace") if codec else ""
-    return text if _mostly_read(text) else ""
-
-
-def _read_as_guessed(data: bytes) -> str:
-    codec = _guess(data)
-    text = data.decode(codec, "replace") if codec else ""
-    if not text or not _mostly_read(text):
-        raise Unreadable(NOT_RECOGNISED)
-    return text
-
-
-def _guess(data: bytes) -> str:
-    """The codec that the detector is sure of, or nothing. Raises `Unreadable` ("binary")."""
-    sample = _sample(data)
-    # Behind a line break: by their first letters the detector takes "BMW …" for a picture.
-    wide = b"\0" in sample
-    found = chardet.detect_all(
+def _as_guessed(data: bytes) -> str:
+    """The text by the codec that chardet is sure of; raises `Unreadable` where it is of none."""
+    wide = b"\0" in data
+    sample = data[:_SAMPLE] if wide else _lines_beyond_ascii(data)
+    # Behind a line break: by their first letters chardet takes "BMW …" for a picture.
+    guesses = chardet.detect_all(
         sample if wide else b"\n" + sample,
         ignore_threshold=True,
         compat_names=False,
         include_encodings=[_NONE_FITS, *(_WIDE if wide else _KNOWN)],
         no_match_encoding=_NONE_FITS,
     )
-    readings = [
-        Reading(codec=codec, confidence=guess["confidence"], text=text)
-        for guess in found
-        if (codec := guess["encoding"]) and (text := _read_sample(sample, codec))
-    ]
+    readings = {
+        str(guess["encoding"]): (guess["confidence"], text)
+        for guess in guesses
+        if (text := _read_sample(sample, str(guess["encoding"])))
+    }
     if not readings:
         raise Unreadable(BINARY)
-    best = readings[0]
-    older = best.codec in _OLDER
-    if best.confidence < (_LEAST_OF_OLDER if older else _LEAST):
-        less = _AHEAD if older else _NEARLY
-        near = (one for one in readings if one.is_as_likely_as(best, less) or one.text == best.text)
-        return _COMMONEST if any(one.codec == _COMMONEST for one in near) else ""
-    return "" if any(best.is_rivalled_by(other) for other in readings[1:]) else best.codec
+    codec, (confidence, text) = next(iter(readings.items()))
+    less = _AHEAD_OF_TWO_BYTES if codec in _OF_TWO_BYTES else _AHEAD
+    rivals = [other for sure, other in readings.values() if sure >= confidence * (1 - less)]
+    if confidence < _LEAST:
+        common, same = readings.get(_COMMONEST, (0.0, ""))
+        codec = _COMMONEST if common >= confidence * (1 - _NEARLY) or same == text else ""
+    elif any(not _much_alike(text, other) for other in rivals):
+        codec = ""
+    read = data.decode(codec, "replace") if codec else ""
+    if not read or not _mostly_read(read):
+        raise Unreadable(NOT_RECOGNISED)
+    return read
 
 
-def _sample(data: bytes) -> bytes:
-    """The lines that are not ASCII; the beginning of a short text and of one in UTF-16."""
-    if b"\0" in data or len(data) <= _SHORT:
-        return data[:_SAMPLE]
-    lines, size = list[bytes](), 0
-    for line in io.BytesIO(data):
-        if size < _SAMPLE and (not line.isascii() or _ESCAPE in line):
-            lines.append(line[:_SAMPLE])
-            size += len(lines[-1])
-    return b"".join(lines)[:_SAMPLE]
+def _much_alike(text: str, other: str) -> bool:
+    """Whether two readings share half of their letters, as those of one family of code pages do."""
+    if len(text) != len(other):
+        return False
+    same = [mine == its for mine, its in zip(text, other, strict=True) if not mine.isascii()]
+    return sum(same) * 2 >= len(same)
+
+
+def _lines_beyond_ascii(data: bytes) -> bytes:
+    """The lines that tell something of the encoding, up to the size of a sample; a short text whole."""
+    if len(data) <= _SHORT:
+        return data
+    lines = (line for line in data.split(b"\n") if not line.isascii() or _ESCAPE in line)
+    return b"\n".join(lines)[:_SAMPLE]
 
 
 def _read_sample(sample: bytes, codec: str) -> str:
-    """The sample's text, or nothing where the codec does not fit. Its last sign may be cut."""
+    """The sample's text, or nothing where the codec does not fit; its last sign may be cut."""
     try:
         text = codecs.getincrementaldecoder(codec)().decode(sample)
-    except ValueError:
+    except (LookupError, ValueError):
         return ""
-    # Any two bytes are a character of UTF-16, though few of them are one that a text holds.
-    odd = codec in _WIDE and any(unicodedata.category(sign) in ("Cn", "Co") for sign in text)
-    return "" if odd or _CONTROL.search(text) else text
+    is_text = all(sign.isprintable() or sign.isspace() for sign in text)
+    return text if is_text else ""

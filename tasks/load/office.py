@@ -1,17 +1,18 @@
 """Word, PowerPoint and Excel files as text (a workbook's reader is `workbook.py`).
 
-All three are zip archives. An encrypted one is an OLE container instead, which is how it is recognised.
+All three are zip archives. An encrypted one is an OLE container, by which it is recognised.
 """
 
 import io
 import re
 import zipfile
-from collections.abc import Callable, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
 
-from prompts.text.regex import regex
-from tasks.load.rows import MOST_CELLS
+import mammoth
+from bs4 import BeautifulSoup
+from lxml import etree
+
+from tasks.load.tables import MOST_CELLS
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     MOST_TAGS,
@@ -19,27 +20,26 @@ from tasks.load.text import (
     Unreadable,
     check_markup,
     clean,
+    join_pages,
     one_line,
+    raised,
     shortened,
     to_markdown,
 )
 from tasks.load.workbook import read_xlsx
 
-if TYPE_CHECKING:
-    from lxml import etree
-
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "encrypted (a password is needed)"
 _MARKUP = (".xml", ".rels")
 _LARGEST = 1 << 30
-_LARGEST_WORD, _TAGS_OF_WORD = (
-    30_000_000,
-    600_000,
-)  # its reader takes some 40 µs for a tag, 20 bytes for one of text
+# What mammoth reads in seconds: some 40 µs for a tag, and 20 bytes of memory for one of text.
+_LARGEST_WORD, _TAGS_OF_WORD = 30_000_000, 600_000
 _DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
-_CELLS = regex(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
-_SLIDE = regex(r"<!-- Slide number: \d+ -->\n?")
-_IMAGE = regex(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
+_CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
+_SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
+_IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
+# What stands around text and is unknown to mammoth, which reads what is inserted.
+_AROUND_TEXT = re.compile(rb"<(/?)w:(?:moveTo|customXml|dir|bdo|fldSimple)(?=[\s>])")
 
 
 def read_office(data: bytes, ending: str) -> PageText:
@@ -92,13 +92,11 @@ def _check(markup: bytes, ending: str) -> None:
 
 
 def read_docx(data: bytes, title: str) -> PageText:
-    """Headings, lists and tables as Markdown, formulas as LaTeX; as all changes were accepted, and
-    without hidden text."""
-    import mammoth
-    from markitdown.converter_utils.docx.pre_process import pre_process_docx
+    """Headings, lists and tables as Markdown, formulas as LaTeX, all changes taken as accepted."""
+    from markitdown.converter_utils.docx.pre_process import pre_process_docx  # takes seconds to import
 
     result = mammoth.convert_to_html(
-        pre_process_docx(io.BytesIO(_with_plain_marks(data, _WORD_TEXT, _plain_word))),
+        pre_process_docx(io.BytesIO(_changed(data, "word/", _with_all_text))),
         style_map="p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh",
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
     )
@@ -107,178 +105,60 @@ def read_docx(data: bytes, title: str) -> PageText:
 
 def read_pptx(data: bytes, title: str) -> PageText:
     """Slide after slide: title as a heading, texts, tables and notes."""
-    from markitdown import StreamInfo
+    from markitdown import StreamInfo  # takes seconds to import
     from markitdown.converters import PptxConverter
 
-    plain = io.BytesIO(_with_plain_marks(data, _SLIDE_TEXT, _plain_slide))
-    converted = PptxConverter().convert(plain, StreamInfo(extension=".pptx")).text_content  # type: ignore[no-untyped-call]
-    slides = [clean(_IMAGE.sub("", slide)).strip() for slide in _SLIDE.split(converted)[1:]]
-    text, pages = join_pages(slides, ["\n\n"] * len(slides))
+    plain = io.BytesIO(_changed(data, "ppt/slides/", _with_raised_signs))
+    converter = PptxConverter()  # type: ignore[no-untyped-call]
+    converted = converter.convert(plain, StreamInfo(extension=".pptx")).text_content
+    texts = [clean(_IMAGE.sub("", text)).strip() for text in _SLIDE.split(converted)[1:]]
+    text, pages = join_pages(texts, ["\n\n"] * len(texts))
     return PageText(text=text, title=title, pages=pages)
 
 
-def join_pages(pages: Sequence[str], joints: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """The pages joined, each preceded by its joint (none before the first text), and where each page starts."""
-    text, starts = "", []
-    for page, joint in zip(pages, joints, strict=True):
-        text += joint if text and page else ""
-        starts.append(len(text))
-        text += page
-    return text, tuple(starts)
+def _changed(data: bytes, folder: str, change: Callable[[bytes], bytes]) -> bytes:
+    """The file with the parts of a folder changed."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(made, "w") as copy:
+        for name in dict.fromkeys(archive.namelist()):
+            part = archive.read(name)
+            is_text = name.startswith(folder) and name.endswith(".xml")
+            copy.writestr(name, change(part) if is_text else part)
+    return made.getvalue()
+
+
+def _with_all_text(part: bytes) -> bytes:
+    """Moved and framed text as inserted text, as which it is read; none that is marked as hidden."""
+    part = _AROUND_TEXT.sub(rb"<\1w:ins", part)
+    if b":vanish" not in part:
+        return part
+    tree = _tree_of(part)
+    for run in list(tree.iterfind(".//{*}r/{*}rPr/{*}vanish/../..")):
+        for words in run.iterchildren("{*}t"):
+            words.text = ""
+    return bytes(etree.tostring(tree, encoding="UTF-8", standalone=True))
+
+
+def _tree_of(part: bytes) -> "etree._Element":
+    return etree.fromstring(part, etree.XMLParser(resolve_entities=False, huge_tree=True))
+
+
+def _with_raised_signs(part: bytes) -> bytes:
+    """Raised text of a slide as `^6`."""
+    tree = _tree_of(part)
+    for run in tree.iter("{*}r"):
+        look, words = run.find("{*}rPr"), run.find("{*}t")
+        baseline = "" if look is None else look.get("baseline", "")
+        if words is not None and baseline.isdecimal() and int(baseline):
+            words.text = raised(words.text or "")
+    return bytes(etree.tostring(tree, encoding="UTF-8", standalone=True))
 
 
 def _property_title(archive: zipfile.ZipFile) -> str:
-    """The title in the document's properties; empty where it is missing or an application's default."""
-    from bs4 import BeautifulSoup
-
+    """The title in the document's properties; empty where it is an application's default."""
     try:
         tag = BeautifulSoup(archive.read("docProps/core.xml"), "xml").find("dc:title")
     except KeyError:
         return ""
     title = one_line(clean(tag.get_text())) if tag else ""
     return "" if title.lower() in _DEFAULT_TITLES else title
-
-
-# --- raised, moved and hidden text ---------------------------------------------------------------
-
-_STYLES = "word/styles.xml"
-_WORD_TEXT = regex(r"word/(?:document|footnotes|endnotes)\.xml")
-_SLIDE_TEXT = regex(r"ppt/(?:slides|notesSlides)/[^/]+\.xml")
-# What stands around text and is unknown to mammoth, which reads what is inserted.
-_AROUND_TEXT = ("moveTo", "customXml", "dir", "bdo", "fldSimple", "ruby", "rubyBase", "rt")
-_NO_TEXT = ("rPr", "fldChar", "instrText")  # of a run: its look and where a field begins and ends
-_OF_ORDINALS = frozenset({"st", "nd", "rd", "th", "er", "re", "e"})
-_RAISED = regex(r"\s*(?=[-+−]?\w)")
-_MOST_STYLES = 20  # one based on another
-_OFF = ("", "0", "false", "off")
-
-
-def _with_plain_marks(
-    data: bytes, names: re.Pattern[str], change: Callable[["etree._Element", "_Looks"], None]
-) -> bytes:
-    """The file with its parts of these names changed."""
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, huge_tree=True)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    looks = _Looks(etree.fromstring(parts[_STYLES], parser) if _STYLES in parts else None)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for name in filter(names.fullmatch, parts):
-            part = etree.fromstring(parts[name], parser)
-            change(part, looks)
-            tree = part.getroottree()
-            parts[name] = etree.tostring(tree, encoding="UTF-8", standalone=True)
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return made.getvalue()
-
-
-def _plain_word(part: "etree._Element", looks: "_Looks") -> None:
-    """Write raised text as `^2`, drop hidden text, and keep what was moved at its new place, what
-    stands in boxes, and how a word is read in brackets after it."""
-    texts = list[_TextElement]()
-    for run in list(part.iter("{*}r")):
-        paragraph = next(run.iterancestors("{*}p"), None)
-        if looks.of(run, paragraph, "vanish") not in _OFF:
-            for element in [one for one in run if _name(one) not in _NO_TEXT]:
-                run.remove(element)
-        raised = looks.of(run, paragraph, "vertAlign") == "superscript"
-        texts += [_TextElement(element, raised, paragraph) for element in run.iterchildren("{*}t")]
-    _mark_raised(texts)
-    for mark in list(part.iter("{*}vertAlign")):
-        mark.getparent().remove(mark)
-    for reading in list(part.iter("{*}rt")):
-        _put_in_brackets(list(reading.iter("{*}t")))
-        reading.getparent().append(reading)  # it stands before the word
-    for drawing in list(part.iter("{*}drawing")):
-        whole = next(drawing.iterancestors("{*}AlternateContent"), drawing)
-        if whole.find("{*}Fallback//{*}txbxContent") is None:
-            for box in list(drawing.iter("{*}txbxContent")):
-                whole.addprevious(box)
-    for element in list(part.iter(*(f"{{*}}{name}" for name in _AROUND_TEXT))):
-        element.tag = element.tag.replace(_name(element), "ins")
-
-
-def _plain_slide(part: "etree._Element", looks: "_Looks") -> None:
-    """Write raised text as `^2`."""
-    texts = list[_TextElement]()
-    for run in part.iter("{*}r"):
-        baseline = next((look.get("baseline") or "" for look in run.iterchildren("{*}rPr")), "")
-        raised = baseline.isdecimal() and int(baseline) > 0
-        texts += [_TextElement(element, raised, run.getparent()) for element in run.iterchildren("{*}t")]
-    _mark_raised(texts)
-
-
-class _TextElement(NamedTuple):
-    """An element that holds text, whether it is raised above the line, and its paragraph."""
-
-    element: "etree._Element"
-    raised: bool
-    paragraph: "etree._Element | None"
-
-
-def _mark_raised(texts: Sequence[_TextElement]) -> None:
-    """Write raised text as `10` and a raised `6` are read: `10^6`."""
-    before = ""
-    for (_, raised), group in groupby(texts, key=lambda text: (id(text.paragraph), text.raised)):
-        elements = [text.element for text in group]
-        words = "".join(element.text or "" for element in elements)
-        if raised and is_marked(words, before):
-            first = next(element for element in elements if (element.text or "").strip())
-            blanks = len(first.text) - len(first.text.lstrip())
-            first.text = f"{first.text[:blanks]}^{first.text[blanks:]}"
-        before = words
-
-
-def is_marked(raised: str, before: str) -> bool:
-    """Whether raised text is marked as such; other signs than letters and figures, and the endings
-    of ordinals (`1st`), stay as they are."""
-    ordinal = before[-1:].isdigit() and raised.strip().lower() in _OF_ORDINALS
-    return not ordinal and _RAISED.match(raised) is not None
-
-
-def _put_in_brackets(texts: "Sequence[etree._Element]") -> None:
-    if texts:
-        texts[0].text = f"({texts[0].text or ''}"
-        texts[-1].text = f"{texts[-1].text or ''})"
-
-
-def _name(element: "etree._Element") -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
-class _Looks:
-    """How the styles of a document say that text looks."""
-
-    def __init__(self, styles: "etree._Element | None") -> None:
-        found = [] if styles is None else list(styles.iter("{*}style"))
-        self._styles = {_value(style, "styleId"): style for style in found}
-
-    def of(self, run: "etree._Element", paragraph: "etree._Element | None", name: str) -> str:
-        """What a run, its style or its paragraph's style says of one property; else nothing."""
-        own = run.find(f"{{*}}rPr/{{*}}{name}")
-        if own is not None:
-            return _value(own, "val", "1")
-        said = self._of_style(run.find("{*}rPr/{*}rStyle"), name)
-        if said or paragraph is None:
-            return said
-        return self._of_style(paragraph.find("{*}pPr/{*}pStyle"), name)
-
-    def _of_style(self, named: "etree._Element | None", name: str) -> str:
-        for _ in range(_MOST_STYLES):
-            style = None if named is None else self._styles.get(_value(named, "val"))
-            if style is None:
-                return ""
-            own = style.find(f"{{*}}rPr/{{*}}{name}")
-            if own is not None:
-                return _value(own, "val", "1")
-            named = style.find("{*}basedOn")
-        return ""
-
-
-def _value(element: "etree._Element", name: str, default: str = "") -> str:
-    """An attribute in whatever namespace it stands."""
-    found = (value for key, value in element.items() if key.rpartition("}")[2] == name)
-    return next(found, default)

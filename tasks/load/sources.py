@@ -9,6 +9,7 @@ import gzip
 import io
 import logging
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from prompts.text.languages import language_of
-from prompts.text.regex import regex
 from storage.errors import DuplicateDocument, TooLittle, UsageError
 from storage.faults import fault_of
 from storage.files import open_file
@@ -34,12 +34,11 @@ from tasks.load.rows import (
     parse_json,
     read_graph,
     read_jsonl,
-    read_table,
     read_triples,
     readable_json,
-    table_lines,
     triples_header,
 )
+from tasks.load.tables import WrittenTables, markdown_tables, read_table, write_table
 from tasks.load.text import (
     LARGEST_DOCUMENT,
     PageText,
@@ -59,10 +58,10 @@ if TYPE_CHECKING:
 
 PathOrGraph: TypeAlias = "str | Path | nx.Graph"
 JOINT = "\n\n"
-_LINE_NUMBER = regex(r"^.*:\d+$")
+_LINE_NUMBER = re.compile(r"^.*:\d+$")
 log = logging.getLogger(__name__)
 _LARGEST = 1 << 30
-_IN_GRAPH = regex(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
+_IN_GRAPH = re.compile(rb"<(?:\w{1,99}:)?(?:node|edge)[\s/>]")
 _MOST_IN_GRAPH = 600_000  # of GraphML: an edge takes some 1,600 bytes of memory
 _BLOCK = 1 << 20
 _READINGS = 3
@@ -243,6 +242,7 @@ def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
         text=not_empty(page.text),
         metadata={key: value for key, value in page.metadata.items() if key != "title"},
         pages=page.pages,
+        tables=page.tables or markdown_tables(page.text),
     )
     return Rows(parts=(part,), dead_letters=())
 
@@ -265,7 +265,7 @@ def _json(data: bytes, file: SourceFile) -> Rows:
     title = own_title if isinstance(own_title, str) and own_title.strip() else pretty_stem(file.id)
     del value
     # Figures stay as they are written.
-    return _page(PageText(text=readable_json(parse_json(text, figures=str)), title=title), file)
+    return _written(readable_json(parse_json(text, figures=str)), title, file)
 
 
 def _jsonl(data: bytes, file: SourceFile) -> Rows:
@@ -277,8 +277,12 @@ def _table(data: bytes, file: SourceFile) -> Rows:
     names = triples_header(rows)
     if names:
         return read_triples(rows, names, file)
-    text = "\n".join(table_lines([cells for _, cells in rows]))
-    return _page(PageText(text=text, title=pretty_stem(file.id)), file)
+    return _written(write_table([cells for _, cells in rows]), pretty_stem(file.id), file)
+
+
+def _written(written: WrittenTables, title: str, file: SourceFile) -> Rows:
+    text = "\n".join(written.lines)
+    return _page(PageText(text=text, title=title, tables=tuple(written.tables)), file)
 
 
 def _graphml(data: bytes, file: SourceFile) -> Rows:

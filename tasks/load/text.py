@@ -1,38 +1,38 @@
 """Text and HTML files: from their bytes to stored text, its title and its metadata.
 
-Stored text has `\\n` newlines only (form feeds and the like count as line breaks) and holds no lone surrogates and no
-control characters but newline and tab, so that offsets mean the same for every reader.
+Stored text has `\\n` newlines only (form feeds and the like count as line breaks) and holds no lone
+surrogates and no control characters but newline and tab: offsets mean the same for every reader.
 """
 
 import datetime
 import math
 import re
-from collections.abc import Mapping
-from itertools import takewhile, zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
 
+from bs4 import BeautifulSoup, Tag
+from bs4.dammit import EncodingDetector
+from markdownify import MarkdownConverter
 from pydantic import Field
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
-from prompts.text.regex import regex
 from prompts.text.segment import heading_words
-from storage.records import Record, Scalar
+from storage.records import Record, Scalar, Table
 from tasks.load.encodings import Unreadable as Unreadable  # noqa: PLC0414 - others import it here
 from tasks.load.encodings import decode
 
-if TYPE_CHECKING:
-    from bs4 import BeautifulSoup, Tag
-
-_BREAKS = regex("\r\n|[\r\v\f\x85]")
-_UNWANTED = regex("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-_FRONT = regex(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
-_HEADING = regex(r"^(?:(#{1,6})[ \t]+\S.*|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
+_BREAKS = re.compile("\r\n|[\r\v\f\x85]")
+_UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_FRONT = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
+_HEADING = re.compile(r"^(?:(#{1,6})[ \t]+\S.*|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
 # Tags, and images with what they lead to: what a page is decorated with before it begins.
-_DECORATION = regex(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
+_DECORATION = re.compile(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
 _OPENING = 5_000  # characters
-_FIELDS = regex(r"(?:[\w-]{1,40}:[ \t].*(?:\n|$)){2}")
-_FENCED = regex(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_MARKS = regex(
+_FIELDS = re.compile(r"(?:[\w-]{1,40}:[ \t].*(?:\n|$)){2}")
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_MARKS = re.compile(
     r"!?\[([^\]]{0,500})\]\([^)]{0,500}\)|[*`]{1,3}(?=\S)|(?<=\S)[*`]{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
 )
 _LONGEST_TITLE = 100  # of a first line that is taken for one
@@ -41,7 +41,8 @@ _WORDS_OF_A_SENTENCE = 5
 _LONGEST_FRONT = 65_536
 
 
-LARGEST_DOCUMENT = 100_000_000  # bytes of one document, unpacked: what reads it needs some ten times as much memory
+# Bytes of one document, unpacked: what reads it needs some ten times as much memory.
+LARGEST_DOCUMENT = 100_000_000
 MOST_TAGS = 2_000_000  # of markup, opening and closing: about a kilobyte of memory each
 
 
@@ -65,17 +66,14 @@ def not_empty(text: str) -> str:
     return text
 
 
-# --- front matter and titles -----------------------------------------------------------------------------------
+# --- front matter and titles ---------------------------------------------------------------------
 
 
 def split_front_matter(text: str) -> tuple[str, dict[str, Scalar]]:
-    """The text after its YAML front matter, and the front matter; a text without one is given back whole."""
+    """The text after its YAML front matter, and the front matter; the whole text without one."""
     match = _FRONT.match(text)
     if not match or len(match.group(1)) > _LONGEST_FRONT:
         return text, {}
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
         front = YAML(typ="safe", pure=False).load(match.group(1))
     except (YAMLError, ValueError, RecursionError):
@@ -84,8 +82,10 @@ def split_front_matter(text: str) -> tuple[str, dict[str, Scalar]]:
 
 
 def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
-    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`; lists of lists are left
-    out."""
+    """Metadata to compare by: lists joined by commas, mappings flattened to `outer.inner`.
+
+    Lists of lists are left out.
+    """
     flat: dict[str, Scalar] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -106,8 +106,10 @@ def _scalar(value: object) -> Scalar:
 
 
 def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings: bool = True) -> str:
-    """The title in the metadata, else the Markdown heading that the text opens with, else the first one where it alone
-    is of the first level, else a short first line, else the fallback.
+    """The title of a text, or the fallback.
+
+    It is that of the metadata, else the Markdown heading that the text opens with, else the first
+    one where it alone is of the first level, else a short first line.
 
     A line that is a sentence is no title, nor is the first of several fields ("From: …").
     """
@@ -123,7 +125,7 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
 
 
 def _title_heading(text: str) -> str:
-    """The heading that names the whole text, or nothing: one further down may name a part ("Installation")."""
+    """The heading that names the whole text, or nothing: one further down may name a part."""
     if "```" in text or "~~~" in text:
         text = _FENCED.sub("", text)
     found = list(_HEADING.finditer(text))
@@ -162,40 +164,43 @@ def pretty_stem(name: str) -> str:
     return words[:1].upper() + words[1:] or name
 
 
-# --- HTML --------------------------------------------------------------------------------------------------------
+# --- HTML ----------------------------------------------------------------------------------------
 
 # Not forms themselves: some pages are one form from top to bottom.
-_DROPPED = [
-    "script", "style", "noscript", "template", "nav", "svg", "iframe", "head",
-    "button", "select", "datalist", "textarea"
-]  # fmt: skip
+_DROPPED = "script style noscript template nav svg iframe head button select datalist textarea rp rt".split()
 # They stand by themselves as `div` does, which alone is known to the converter.
-_BLOCKS = [
-    "address", "aside", "center", "details", "dialog", "fieldset", "figure", "footer", "form", "header", "hgroup",
-    "legend", "main", "summary"
-]  # fmt: skip
-# Cells that span several rows are written into each of them, up to so many, and characters, of a file; empty columns
-# count as a character each.
-_COPIED_CELLS, _COPIED_CHARACTERS = 100_000, 1_000_000
+_BLOCKS = ("address aside center details dialog fieldset figure footer form header hgroup legend main summary").split()
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
-_BLANKS = regex(r"\n{3,}")
-_TRAILING = regex(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
+_BLANKS = re.compile(r"\n{3,}")
+_TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
+_RAISED = "sup, msup > :nth-child(2), msubsup > :nth-child(3)"
+_EXPONENT = re.compile(r"[-+−–]?\w+(?:[.,]\d+)?")
+_MOST_COPIED = 1_000_000  # cells and characters of a table that spanning cells are written into
+_MOST_HEADER_ROWS, _MOST_COLUMNS = 3, 1000
 
 
 class PageText(Record):
-    """Readable text, the title that the file gives (or empty), metadata, and the offsets at which pages start."""
+    """Readable text, the title that the file gives (or empty), metadata, and where pages start."""
 
     text: str
     title: str
     metadata: Mapping[str, Scalar] = Field(default_factory=dict)
     pages: tuple[int, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+def join_pages(pages: Sequence[str], joints: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """The pages joined, each but the first after its joint, and where each starts."""
+    text, starts = "", []
+    for page, joint in zip(pages, joints, strict=True):
+        text += joint if text and page else ""
+        starts.append(len(text))
+        text += page
+    return text, tuple(starts)
 
 
 def read_html(data: bytes) -> PageText:
-    """The page without scripts and navigation: headings as `# …` lines, lists and tables as Markdown."""
-    from bs4 import BeautifulSoup
-    from bs4.dammit import EncodingDetector
-
+    """The page without scripts and navigation: headings as `# …`, lists and tables as Markdown."""
     check_markup(data)
     declared = EncodingDetector.find_declared_encoding(data, is_html=True)
     soup = BeautifulSoup(decode(data, declared or ""), "lxml")
@@ -211,67 +216,36 @@ def read_html(data: bytes) -> PageText:
         tag.name = "div"
     top = soup.find("h1")
     title = one_line(page_title) or (one_line(top.get_text()) if top else "")
-    return PageText(text=to_markdown(str(soup.body or soup)), title=clean(shortened(title)), metadata=metadata)
+    text = to_markdown(str(soup.body or soup))
+    return PageText(text=text, title=clean(shortened(title)), metadata=metadata)
 
 
 def check_markup(data: bytes, most: int = MOST_TAGS) -> None:
-    """Raises `Unreadable` where HTML or XML has more tags than a tree of them should hold in memory."""
+    """Raises `Unreadable` where markup has more tags than a tree of them should hold in memory."""
     if (tags := data.count(b"<")) > most:
         raise Unreadable(f"{tags:,} tags, more than {most:,}: divide it")
 
 
 def to_markdown(markup: str) -> str:
-    """Stored text of an HTML fragment; links and emphasis keep their words only, so that quotes read as on the page."""
-    from bs4 import BeautifulSoup
-    from markdownify import MarkdownConverter
-
-    converter = MarkdownConverter(
-        heading_style="ATX",
-        bullets="-",
-        strip=["a", "b", "strong", "i", "em", "img", "code"],
-        escape_asterisks=False,
-        escape_underscores=False,
-        escape_misc=False,
-        newline_style="backslash",
-        table_infer_header=True,
-    )
+    """Stored text of an HTML fragment; links and emphasis keep their words only."""
     try:
         soup = BeautifulSoup(markup, "html.parser")
-        _write_out_signs(soup)
-        _open_layout(soup)
-        _write_out_spans(soup)
-        for table, rows in _tables(soup):
-            _arrange(soup, table, rows)
-        text = converter.convert_soup(soup)
+        for tag in reversed(soup.select(_RAISED)):  # what is raised twice comes first
+            tag.string = raised(tag.get_text())
+        for table in [table for table in soup("table") if table.find("table")]:
+            for tag in [table, *_parts_of(table)]:  # it places what it holds, and names nothing
+                tag.name = "div"
+        text = _Converter().convert_soup(soup)
     except RecursionError as error:
         raise Unreadable("its markup is nested too deep") from error
     text = clean(text).replace("\\\n", "\n")
     return _BLANKS.sub("\n\n", _TRAILING.sub("", text)).strip("\n")
 
 
-# What is written above the line: exponents, the numbers of notes, the marks of trades.
-_RAISED = "sup, msup > :nth-child(2), msubsup > :nth-child(3)"
-_EXPONENT = regex(r"[-+−–]?\w+(?:[.,]\d+)?")
+def raised(text: str) -> str:
+    """Text above the line behind `^` where it would change what it follows: `10^6`, `x^(n+1)`.
 
-
-def _write_out_signs(soup: "BeautifulSoup") -> None:
-    """Write what only its place shows: `10^6` where the 6 is raised, `漢字(かんじ)` for a reading.
-
-    The base of a reading stays one word. What is lowered stays where it is: `H2O`.
-    """
-    for tag in reversed(soup.select(_RAISED)):  # what is raised twice comes first
-        tag.string = _raised(tag.get_text())
-    for ruby in soup("ruby"):
-        reading = "".join(tag.get_text(strip=True) for tag in ruby("rt"))
-        for tag in ruby(["rt", "rp", "rtc"]):
-            tag.decompose()
-        ruby.string = ruby.get_text() + (f"({reading})" if reading else "")
-
-
-def _raised(text: str) -> str:
-    """A raised text behind `^`: figures and single letters, which would change what they follow.
-
-    Endings of ordinals, marks of trades and notes in brackets do not: `21st`, `Orla™`, `1931[1]`.
+    Endings of ordinals, trade marks and notes in brackets stay: `21st`, `Orla™`, `1931[1]`.
     """
     said = one_line(text)
     counts = any(map(str.isdigit, said)) or (len(said) == 1 and said.isalpha())
@@ -280,136 +254,110 @@ def _raised(text: str) -> str:
     return f"^{said}" if _EXPONENT.fullmatch(said) else f"^({said})"
 
 
-class _Spanning(NamedTuple):
-    """A cell that goes on in `rows` more rows, over `width` columns."""
+class _Converter(MarkdownConverter):
+    """HTML as plain Markdown, its tables with one header row and each cell in its column."""
 
-    rows: int
-    width: int
-    name: str
-    text: str
+    class Options:
+        """What the converter reads its defaults from."""
 
+        heading_style = "ATX"
+        bullets = "-"
+        strip = ("a", "b", "strong", "i", "em", "img", "code")
+        escape_asterisks = False
+        escape_underscores = False
+        escape_misc = False
+        newline_style = "backslash"
 
-def _write_out_spans(soup: "BeautifulSoup") -> None:
-    """Write each cell that spans several rows into all of them, so that every row has its cells under their columns."""
-    from bs4 import Tag
+    def convert_td(self, el: Tag, text: str, parent_tags: object) -> str:
+        """What a cell says; its table reads its place."""
+        return text
 
-    cells, characters = _COPIED_CELLS, _COPIED_CHARACTERS
-    groups: dict[int, dict[int, _Spanning]] = {}  # of rows, by column
-    for row in soup("tr"):
-        spanning = groups.setdefault(id(row.parent), {})
-        column, whole = 0, list[Tag]()
-        own = [tag for tag in row.contents if isinstance(tag, Tag) and tag.name in ("td", "th")]
-        for cell in [*own, None]:
-            while column in spanning and cells > 0 and characters > 0:
-                above = spanning.pop(column)
-                copied = soup.new_tag(above.name, attrs={"colspan": str(above.width)})
-                copied.string = said = above.text if len(above.text) <= characters else ""
-                cells, characters = cells - 1, characters - len(said) - above.width
-                whole.append(copied)
-                if above.rows > 1:
-                    spanning[column] = above._replace(rows=above.rows - 1)
-                column += above.width
-            if cell is not None:
-                whole.append(cell)
-                width = _span(cell.get("colspan")) if characters > 0 else 1
-                cell["colspan"], characters = str(width), characters - (width - 1)
-                if (rows := _span(cell.get("rowspan"))) > 1:
-                    text = cell.get_text(" ", strip=True)
-                    spanning[column] = _Spanning(rows - 1, width, cell.name, text)
-                column += width
-        if len(whole) > len(own):
-            row.clear()
-            row.extend(whole)
+    convert_th = convert_tr = convert_td
+
+    def convert_table(self, el: Tag, text: str, parent_tags: object) -> str:
+        """A table in Markdown, its caption before it."""
+        rows = list(el("tr"))
+        grid = _grid(rows)
+        head = _header_rows(rows)
+        captions = [one_line(caption.get_text()) for caption in el("caption")]
+        named = grid[: len(head)]
+        captions += [row[0] for row in named if len(row) > 1 and len(set(row)) == 1]
+        named = [row for row in named if len(row) == 1 or len(set(row)) > 1] or named[-1:]
+        body = sorted(range(len(head), len(rows)), key=lambda place: _group(rows[place]) == "tfoot")
+        lines = [_header_line(named)] if named else []
+        lines += [grid[place] for place in body if any(grid[place])]
+        if not lines:
+            return "\n\n".join(["", *captions, ""])
+        written = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
+        written.insert(1, f"|{' --- |' * len(lines[0])}")
+        return "\n\n".join(["", *filter(None, captions), "\n".join(written), ""])
 
 
-def _span(attribute: object) -> int:
-    """Of how many columns or rows an attribute says that a cell takes them; browsers read at most 1,000 columns."""
-    return min(max(int(attribute[:6]), 1), 1000) if isinstance(attribute, str) and attribute.isdecimal() else 1
+def _parts_of(table: Tag) -> Iterator[Tag]:
+    """The rows, cells and groups of a table itself, not of those in its cells."""
+    for tag in table(["caption", "thead", "tbody", "tfoot", "tr", "td", "th"]):
+        if tag.find_parent("table") is table:
+            yield tag
 
 
-_MOST_HEADER_ROWS, _MOST_COLUMNS = 3, 1000  # a header of more is left as it is
-
-
-def _open_layout(soup: "BeautifulSoup") -> None:
-    """Turn tables that hold tables into plain blocks: they place what they hold, and name nothing."""
-    outer = {id(table.find_parent("table")) for table in soup("table")}
-    for tag in soup(["caption", "thead", "tbody", "tfoot", "tr", "td", "th"]):
-        if id(table := tag.find_parent("table")) in outer and table:
-            tag.name = "div"
-    for table in soup("table"):
-        if id(table) in outer:
-            table.name = "div"
-
-
-def _tables(soup: "BeautifulSoup") -> "list[tuple[Tag, list[Tag]]]":
-    """Each table with its rows."""
-    tables: dict[int, tuple[Tag, list[Tag]]] = {}
-    for row in soup("tr"):
-        if table := row.find_parent("table"):
-            tables.setdefault(id(table), (table, []))[1].append(row)
-    return list(tables.values())
-
-
-def _arrange(soup: "BeautifulSoup", table: "Tag", rows: "list[Tag]") -> None:
-    """Give a table one header row and one body, at whose end the rows of its foot stand."""
-    head = _header_rows(rows)
-    body = sorted(rows[len(head) :], key=lambda row: _group(row) == "tfoot")
-    if len(head) < 2 and len({id(row.parent) for row in body}) < 2:
-        return
-    for row in rows:
-        row.extract()
-    for group in table(["thead", "tbody", "tfoot"], recursive=False):
-        if not group.get_text(strip=True):
-            group.decompose()
-    if len(head) > 1:
-        head = _joined(soup, table, [_columns(row) for row in head])
-    for name, those in (("thead", head), ("tbody", body)):
-        if those:
-            group = soup.new_tag(name)
-            group.extend(those)
-            table.append(group)
-
-
-def _group(row: "Tag") -> str:
+def _group(row: Tag) -> str:
     return row.parent.name if row.parent else ""
 
 
-def _header_rows(rows: "list[Tag]") -> "list[Tag]":
-    """The rows above a table's body: those of its `thead`, else those of `th` alone, else those of
-    which the first one's cells say it: one goes down into the rows where another has its parts."""
-    if any(_group(row) == "thead" for row in rows):
-        head = list(takewhile(lambda row: _group(row) == "thead", rows))
-    elif not rows[0]("td", limit=1):
-        head = list(takewhile(lambda row: not row("td", limit=1), rows))
-    else:
-        cells = rows[0](["td", "th"], recursive=False)
-        spans = [(_span(cell.get("rowspan")), _span(cell.get("colspan"))) for cell in cells]
-        divided = any(down == 1 and across > 1 for down, across in spans)
-        head = rows[: max(down for down, _ in spans)] if divided and spans else []
-    wide = any(len(_columns(row)) > _MOST_COLUMNS for row in head[:_MOST_HEADER_ROWS])
-    return [] if len(head) in (len(rows), 0) or len(head) > _MOST_HEADER_ROWS or wide else head
+def _grid(rows: Sequence[Tag]) -> list[list[str]]:
+    """What each row says in each column; a cell that spans several says it in all of them."""
+    left = _MOST_COPIED
+    going_on: dict[int, tuple[str, int]] = {}  # by column: the text and the rows that it still takes
+    grid = []
+    for row in rows:
+        line: list[str] = []
+
+        def copy_above(line: list[str] = line) -> None:
+            while len(line) in going_on:
+                text, more = going_on.pop(len(line))
+                if more > 1:
+                    going_on[len(line)] = text, more - 1
+                line.append(text)
+
+        for cell in row(["td", "th"], recursive=False):
+            copy_above()
+            text = one_line(cell.get_text(" "))
+            across, down = _span(cell.get("colspan")), _span(cell.get("rowspan"))
+            left -= (across * down - 1) * (len(text) + 1)
+            if left < 0:
+                across = down = 1
+            for _ in range(across):
+                if down > 1:
+                    going_on[len(line)] = text, down - 1
+                line.append(text)
+        copy_above()
+        grid.append(line)
+    return grid
 
 
-def _columns(row: "Tag") -> list[str]:
-    """What a row says in each column; a cell that spans several says it in all of them."""
-    return [
-        text
-        for cell in row(["td", "th"], recursive=False)
-        for text in [cell.get_text(" ", strip=True)] * _span(cell.get("colspan"))
-    ]
+def _span(attribute: object) -> int:
+    """How many columns or rows a cell takes; browsers read at most 1,000."""
+    is_number = isinstance(attribute, str) and attribute.isdecimal()
+    return min(max(int(str(attribute)[:6]), 1), 1000) if is_number else 1
 
 
-def _joined(soup: "BeautifulSoup", table: "Tag", rows: list[list[str]]) -> "list[Tag]":
-    """One row of what several say above a column: `Fee / Winter`. One text above all is a caption."""
-    named = [texts for texts in rows if len(texts) == 1 or len(set(texts)) > 1] or rows[-1:]
-    for texts in rows:
-        if texts not in named and texts and texts[0]:
-            caption = soup.new_tag("caption")
-            caption.string = texts[0]
-            table.append(caption)
-    header = soup.new_tag("tr")
-    for column in zip_longest(*named, fillvalue=""):
-        cell = soup.new_tag("th")
-        cell.string = " / ".join(dict.fromkeys(filter(None, column)))
-        header.append(cell)
-    return [header]
+def _header_rows(rows: Sequence[Tag]) -> list[Tag]:
+    """The rows that name the columns: those of `thead`, else those of `th` alone, else the first.
+
+    Where the first row's cells span rows, the rows beside them belong to it.
+    """
+    for is_head in (lambda row: _group(row) == "thead", lambda row: not row("td", limit=1)):
+        head = list(takewhile(is_head, rows))
+        if 0 < len(head) < len(rows) and len(head) <= _MOST_HEADER_ROWS:
+            return head
+    cells = rows[0](["td", "th"], recursive=False) if rows else []
+    divided = any(_span(cell.get("colspan")) > 1 and _span(cell.get("rowspan")) == 1 for cell in cells)
+    deep = max((_span(cell.get("rowspan")) for cell in cells), default=1) if divided else 1
+    return list(rows[: deep if deep < len(rows) and deep <= _MOST_HEADER_ROWS else 1])
+
+
+def _header_line(rows: Sequence[Sequence[str]]) -> list[str]:
+    """One row of what several say above a column: `Fee / Winter`."""
+    width = max(map(len, rows))
+    columns = ([row[place] for row in rows if place < len(row)] for place in range(min(width, _MOST_COLUMNS)))
+    return [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]

@@ -10,6 +10,7 @@ import io
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +18,7 @@ from pydantic import Field
 
 from prompts.text.regex import regex
 from storage.records import Record
-from tasks.load.rows import MOST_CELLS, Marks, table_lines
+from tasks.load.tables import MOST_CELLS, Marks, WrittenTables, placed, write_table
 from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, one_line
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 NO_VALUE = "(formula without a stored value)"
 _MOST_REGIONS = 100_000  # of merged cells, of a sheet
-_SPECIAL = regex(rb"<(?:\w{1,99}:)?(?:f|mergeCell|vertAlign)[\s/>]")
+_SPECIAL = regex(rb"<(?:\w{1,99}:)?(?:f|mergeCell)[\s/>]")
 _THREADED = "[Threaded comment]"
 
 
@@ -45,17 +46,24 @@ def read_xlsx(data: bytes, title: str) -> PageText:
     import openpyxl
 
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=True)
-    sheets, size = list[tuple[str, list[str]]](), _Size()
+    sheets, size = list[tuple[str, WrittenTables]](), _Size()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = _Parts(archive)
         for sheet in book.worksheets:
             if sheet.sheet_state == "visible":
-                lines = _lines(sheet, parts.beside(sheet.title), size)
-                sheets.append((one_line(sheet.title), lines))
-    filled = [(name, lines) for name, lines in sheets if lines]
+                written = _written(sheet, parts.beside(sheet.title), size)
+                sheets.append((one_line(clean(sheet.title)), written))
+    filled = [(name, written) for name, written in sheets if written.lines]
     heads = [[f"# {name}"] if len(filled) > 1 else [] for name, _ in filled]
-    texts = ["\n".join([*head, *lines]) for head, (_, lines) in zip(heads, filled, strict=True)]
-    return PageText(text=clean("\n\n".join(texts)), title=title)
+    texts = ["\n".join([*head, *one.lines]) for head, (_, one) in zip(heads, filled, strict=True)]
+    text = "\n\n".join(texts)
+    tables = placed(text, (_named(one, name) for name, one in filled))
+    return PageText(text=text, title=title, tables=tables)
+
+
+def _named(written: WrittenTables, name: str) -> WrittenTables:
+    """The tables of a sheet, each called as the sheet where nothing stands above it."""
+    return written._replace(tables=[replace(table, name=table.name or name) for table in written.tables])
 
 
 class _Size:
@@ -79,12 +87,12 @@ class _Sheet(Protocol):
     def iter_rows(self) -> Iterable[Sequence[Any]]: ...
 
 
-def _lines(sheet: _Sheet, beside: _Beside, size: _Size) -> list[str]:
+def _written(sheet: _Sheet, beside: _Beside, size: _Size) -> WrittenTables:
     regions = _Regions(beside.regions)
     rows, merged = list[list[str]](), dict[int, list[tuple[int, int]]]()
     sheet.reset_dimensions()
     for number, cells in enumerate(sheet.iter_rows(), 1):
-        row = [displayed(cell.value, cell.number_format) for cell in cells]
+        row = [clean(displayed(cell.value, cell.number_format)) for cell in cells]
         if beside.shown:
             row = [beside.shown.get((number, place), cell) for place, cell in enumerate(row, 1)]
         if wide := regions.fill(number, row):
@@ -95,8 +103,9 @@ def _lines(sheet: _Sheet, beside: _Beside, size: _Size) -> list[str]:
     for number, column, note in beside.notes:
         size.add(1, len(note))
         notes[number - 1][column - 1] = note
-    lines = table_lines(rows, Marks(merged=merged, notes=notes))
-    return lines + [f"Note: {note}" for number, _, note in beside.notes if number > len(rows)]
+    written = write_table(rows, Marks(merged=merged, notes=notes))
+    below = [f"Note: {note}" for number, _, note in beside.notes if number > len(rows)]
+    return written._replace(lines=written.lines + below)
 
 
 class _Regions:
@@ -134,7 +143,6 @@ class _Parts:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         self._paths: dict[str, str] = {}  # by the name of the sheet
-        self._raised: dict[str, str] = {}  # shared texts that have raised signs, by number
         self._computes = True  # the program that wrote the file computes formulas
         self._read: dict[str, _Beside] = {}  # by path: many sheets may be one part
         for book in self._related("", "/officeDocument").values():
@@ -148,10 +156,6 @@ class _Parts:
             for name, value in element.items():
                 if name.endswith("}id") and value in sheets:
                     self._paths[element.get("name")] = sheets[value]
-        for part in self._related(path, "/sharedStrings").values():
-            if b"superscript" in self._archive.read(part):
-                texts = enumerate(map(_text, self._elements(part, "si")))
-                self._raised = {str(number): text for number, text in texts if "^" in text}
 
     def beside(self, name: str) -> _Beside:
         """What a sheet says beside its values."""
@@ -167,7 +171,7 @@ class _Parts:
 
         regions = list[tuple[int, int, int, int]]()
         shown = dict[tuple[int, int], str]()
-        special = self._raised or _SPECIAL.search(self._archive.read(path))
+        special = _SPECIAL.search(self._archive.read(path))
         for element in self._elements(path, "c", "mergeCell") if special else ():
             if element.tag.endswith("}c"):
                 if element.get("r") and (text := self._shown(element)):
@@ -189,10 +193,6 @@ class _Parts:
         computes nothing.
         """
         stored = cell.findtext("{*}v") or ""
-        if cell.get("t") == "s":
-            return self._raised.get(stored, "")
-        if (inline := cell.find("{*}is")) is not None:
-            return text if "^" in (text := _text(inline)) else ""
         if cell.find("{*}f") is None or (stored and (self._computes or stored != "0")):
             return ""
         text_result = cell.get("t") == "str" and cell.find("{*}v") is not None
@@ -223,18 +223,6 @@ class _Parts:
                 element.clear()
                 while element.getprevious() is not None:
                     del element.getparent()[0]
-
-
-def _text(element: "etree._Element") -> str:
-    """The text of a cell; raised signs are written `^2`."""
-    pieces, raised = list[str](), False
-    for part in element.iterchildren("{*}t", "{*}r"):  # and not how it is pronounced
-        text = part.text or "" if part.tag.endswith("}t") else part.findtext("{*}t") or ""
-        style = part.find("{*}rPr/{*}vertAlign")
-        above = style is not None and style.get("val") == "superscript"
-        pieces.append(f"^{text}" if above and not raised and text.strip() else text)
-        raised = above
-    return "".join(pieces)
 
 
 def _note(comment: "etree._Element") -> str:

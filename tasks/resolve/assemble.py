@@ -1,8 +1,7 @@
-"""What the mentions of each thing add up to: entities, relations and claims from resolved names, as people edited them.
+"""What the mentions of each thing add up to: entities, relations and claims, as people edited them.
 
-All of them, or those of the things that a change touches; each is the same either way. Each edit is applied to what the
-rules and the edits before it have made. One whose names no text holds any more changes nothing, and holds again when
-they come back.
+All of them, or those of the things that a change touches; each is the same either way. An edit is
+applied to what the edits before it have made; one whose names no text holds changes nothing.
 """
 
 from collections import Counter, defaultdict
@@ -121,16 +120,16 @@ _Triple = tuple[str, str, str]  # the groups of source and target, and the predi
 
 @dataclass(frozen=True)
 class ResolvedGraph(GraphRows):
-    """Entities and relations with every place that names them, why names were joined, and what is claimed.
+    """Entities and relations with every place that names them, why names were joined, and claims.
 
-    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the documents, and
-    `statements` the same for each relation that has several. An entity has a description already where somebody wrote
-    one; `dead_letters` are decisions that a model refused.
+    `evidence` holds, for each entity, the distinct sentences that describe it, in the order of the
+    documents, and `statements` the same for each relation that has several. `dead_letters` are
+    decisions that a model refused.
 
-    With `touched` these are only the entities of that list which there (still) are, with what touches them; of those in
-    `lost` something may have gone or changed, to the others was only added. None says that it is all of the graph.
-    `names`, by id, are those of entities outside that their relations lead to. `strengths`, by relation, are the sums
-    behind the weights (which mean nothing in a part of the graph). `size` in entities, `places` and `decisions` (a
+    With `touched` these are only the entities of that list which there (still) are, with what
+    touches them; of those in `lost` something may have gone. None says that it is all of the graph.
+    `names`, by id, are those of entities outside that their relations lead to. `strengths`, by
+    relation, are the sums behind the weights. `size` in entities, `places` and `decisions` (a
     model's) are always the whole graph's.
     """
 

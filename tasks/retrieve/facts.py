@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import chain
 from math import log1p
 
-import numpy as np
-import scipy  # its parts are loaded at their first use
+import scipy
+from scipy.sparse.csgraph import yen
 
 from storage.columns import ById, column_of, with_column
 from storage.graph_records import Entity, Occurrence, Relation
@@ -36,8 +36,6 @@ class WeightedEdges:
         if source == target or source not in self.place or target not in self.place:
             return []
         start, goal = self.place[source], self.place[target]
-        from scipy.sparse.csgraph import yen  # with the linear algebra that it loads, for paths alone
-
         costs, before = yen(self._steps, start, goal, k, directed=False, return_predecessors=True)
         chains: list[tuple[float, list[str]]] = []
         for cost, earlier in zip(costs.tolist(), before, strict=True):
@@ -48,37 +46,17 @@ class WeightedEdges:
         return chains
 
 
-class _Groups:
-    """Where each name stands in a list of names."""
-
-    def __init__(self, names: Iterable[str], count: int, place: Mapping[str, int]) -> None:
-        """`count` names, each of which has a `place` of its own."""
-        self._place = place
-        numbers = np.fromiter(map(place.__getitem__, names), np.int32, count)
-        self._order = np.argsort(numbers, kind="stable")
-        self._begins = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=len(place)))])
-
-    def of(self, name: str) -> list[int]:
-        """Where a name stands, in order."""
-        number = self._place[name]
-        places: list[int] = self._order[self._begins[number] : self._begins[number + 1]].tolist()
-        return places
-
-
 class GraphFacts:
-    """The relations of a generation, for looking up and walking; safe to share between threads.
-
-    What touches an entity is made when it is first asked for, and kept.
-    """
+    """The relations of a generation, for looking up and walking; safe to share between threads."""
 
     def __init__(self, entities: ById[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]) -> None:
         self.entities, self.relations = entities, ById(relations)
         self._places = places
         self.predicates = column_of(relations, "predicate")  # that of each relation
         self._sources, self._targets = column_of(relations, "source"), column_of(relations, "target")
-        ends = chain.from_iterable(zip(self._sources, self._targets, strict=True))
-        self._touching = _Groups(ends, 2 * len(relations), entities.place)
-        self._stating = _Groups(column_of(places, "item"), len(places), self.relations.place)
+        ends = enumerate(zip(self._sources, self._targets, strict=True))
+        self._touching = by_key((end, place) for place, pair in ends for end in dict.fromkeys(pair))
+        self._stating = by_key((item, place) for place, item in enumerate(column_of(places, "item")))
         self._of: dict[str, list[Relation]] = {}
         self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] = {}
 
@@ -90,13 +68,13 @@ class GraphFacts:
     def of(self, entity: str) -> Sequence[Relation]:
         """The relations into and out of an entity, heaviest first."""
         if entity not in self._of:
-            touching = [self.relations.records[end // 2] for end in self._touching.of(entity)]
+            touching = [self.relations.records[place] for place in self._touching.get(entity, ())]
             self._of[entity] = sorted(touching, key=lambda relation: (-relation.weight, relation.id))
         return self._of[entity]
 
     def places(self, relation: str) -> list[Occurrence]:
         """Where a relation is stated, the first place first."""
-        return [self._places[place] for place in self._stating.of(relation)]
+        return [self._places[place] for place in self._stating.get(relation, ())]
 
     @cached_property
     def ways(self) -> WeightedEdges:

@@ -1,25 +1,21 @@
 """Lexical search: BM25 (Robertson and Zaragoza 2009) over stored term counts."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
-import scipy  # its parts are loaded at their first use
+import scipy
 from numpy.typing import NDArray
 
 from prompts.text.languages import language_among
-from prompts.text.misspelling import SEARCHED, known_spelling
-from prompts.text.regex import regex
-from prompts.text.words import HAN_RUN, bare_word, is_signed, simplified, terms
+from prompts.text.words import terms
 from storage.answer_records import Passage
-from storage.records import Chunk, by_key
+from storage.records import Chunk
 
 K1 = 1.2
 B = 0.75
 _LAST_READ = 1_024  # texts
-_SIGNED_TERM = regex(r"^\.|[#♯♭+−]$", re.MULTILINE)
 
 Scores = NDArray[np.float64]
 
@@ -37,7 +33,7 @@ def passage_of(chunk: Chunk, score: float) -> Passage:
 
 
 def chunk_terms(chunk: Chunk) -> Counter[str]:
-    """Term counts of a chunk with its title and headings, so that a passage is found by what it belongs to."""
+    """Term counts of a chunk with its title and headings: it is found by what it belongs to."""
     return Counter(terms(f"{chunk.title}\n{chunk.heading}\n{chunk.text}", chunk.language))
 
 
@@ -47,14 +43,7 @@ class Lexicon:
     def __init__(
         self, counts: "scipy.sparse.csr_matrix", vocabulary: Sequence[str], languages: Collection[str] = ("en",)
     ) -> None:
-        """`counts[i, j]`: how often chunk i holds term j of the vocabulary; the chunks are in these `languages`."""
-        stored = "\n".join(vocabulary)
-        self._signed = _SIGNED_TERM.search(stored) is not None
-        names = simplified(stored).split("\n")
-        if vocabulary and names != list(vocabulary):  # an earlier version stored the terms as they were written
-            distinct, places = np.unique(names, return_inverse=True)
-            vocabulary = distinct.tolist()
-            counts = counts @ scipy.sparse.csr_matrix((np.ones(len(names), int), (np.arange(len(names)), places)))
+        """`counts[i, j]`: how often chunk i, in one of the languages, holds term j."""
         self.size = counts.shape[0]
         self.languages = frozenset(languages)
         self.column = {term: index for index, term in enumerate(vocabulary)}
@@ -84,32 +73,16 @@ class Lexicon:
         return self.scores_of(self.terms_of(question))
 
     def terms_of(self, question: str) -> list[str]:
-        """The terms of a question, stemmed as the chunks of its language are; for one that no chunk holds, what it may
-        be a misspelling of. Those of the last texts are kept: several steps of one question ask for them."""
+        """The terms of a question, stemmed as the chunks of its language are."""
         return list(self._last_terms(question))
 
     def _terms_of(self, question: str) -> list[str]:
-        wanted = language_among(question, self.languages).content_terms(question)
-        return [self._spelling(term) for term in wanted]
-
-    @cached_property
-    def _begun(self) -> dict[str, list[str]]:
-        """The vocabulary by first letter, which few mistype: a look at the whole would cost each question its size."""
-        return by_key((term[:1], term) for term in self.column)
-
-    def _spelling(self, term: str) -> str:
-        """The term, or what it may be a misspelling of; without its sign where no term has one, as in
-        an index that an earlier version made."""
-        if not self._signed and is_signed(term):
-            term = bare_word(term)
-        if len(term) < SEARCHED or term in self.column or HAN_RUN.match(term):
-            return term
-        return known_spelling(term, self._begun.get(term[0], ()))
+        return language_among(question, self.languages).content_terms(question)
 
     def scores_of(self, wanted: Iterable[str]) -> Scores:
-        columns = [self.column[term] for term in wanted if term in self.column]
+        """BM25 of every chunk for these terms."""
         total = np.zeros(self.size)
-        for column in columns:
+        for column in (self.column[term] for term in wanted if term in self.column):
             start, end = self.matrix.indptr[column], self.matrix.indptr[column + 1]
             total[self.matrix.indices[start:end]] += self.matrix.data[start:end]
         return total

@@ -1,22 +1,20 @@
-"""Entity linking: the entities that a question names. Longest n-gram, folded; then what is one slip of the pen away;
-then what is near in meaning.
+"""Entity linking: the entities that a question names.
 
-"Unlinked" is an answer: a question may name nothing that the graph knows. A question in lower case is linked as one
-with capitals: what general English writes small is no name by itself.
+The longest stretches of words that are a known name, folded; then those that one slip of the pen
+away are one. "Unlinked" is an answer: a question may name nothing that the graph knows. A question
+in lower case is linked as one with capitals: what English writes small is no name by itself.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from prompts.text.names import name_spans
-from prompts.text.names_zh import name_spans_zh
-from prompts.text.regex import regex
+from prompts.text.languages import names_of
 from prompts.text.tokens import usually_lower
 from prompts.text.words import (
     HAN_RUN,
@@ -31,163 +29,32 @@ from prompts.text.words import (
 from storage.records import Record
 from tasks.resolve.keys import name_key
 
-_POSSESSIVE = regex(r"['’]s$")
-_BRACKETED = regex(r"[(（][^()（）]{1,60}[)）]")
 MAX_WORDS = 16  # of a name
-
-
-class QuestionWord(NamedTuple):
-    """A word or sign of a question: its folded form, its place, whether a blank follows, whether it
-    has a capital and whether it carries meaning."""
-
-    folded: str
-    start: int
-    end: int
-    apart: bool
-    capital: bool
-    tells: bool
-
-
-def words_of(question: str) -> list[QuestionWord]:
-    """The words in order as `fold_name` has them for a whole name, possessive endings dropped."""
-    words = []
-    for word in name_words(question):
-        text, folded = question[word.start : word.end], _POSSESSIVE.sub("", word.folded)
-        tells = folded not in STOPWORDS and (len(folded) > 1 or folded.isalnum())
-        words.append(QuestionWord(folded, *word[1:], text != text.lower(), tells))
-    return words
-
-
-def fragments_of(question: str) -> list[str]:
-    """The question without its brackets, then each bracket; blanks stand for the rest, so that places stay. What a
-    bracket says of a name before it names nothing."""
-    outside = _BRACKETED.sub(lambda match: " " * len(match.group()), question)
-    return [outside, *(" " * match.start() + match.group() for match in _BRACKETED.finditer(question))]
-
-
-Item = TypeVar("Item")
-
-
-def longest_stretches(words: Sequence[Item], admits: Callable[[int, int], bool]) -> Iterator[Sequence[Item]]:
-    """The longest stretches that are admitted, from the left and none overlapping; `admits` is given a place in the
-    words, and how many from there."""
-    at = 0
-    while at < len(words):
-        size = next((n for n in range(min(MAX_WORDS, len(words) - at), 0, -1) if admits(at, n)), 0)
-        if size:
-            yield words[at : at + size]
-        at += max(size, 1)
-
-
-def key_of(words: Sequence[QuestionWord]) -> str:
-    """The key under which a name of these words is known."""
-    return " ".join(word.folded for word in without_article(words))
-
-
-def is_cased(words: list[QuestionWord]) -> bool:
-    """Whether capitals tell names: some word but the first has one, and not every word has."""
-    rest = words[1:]
-    return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
-
-
-# Longer Chinese names are rare, and each length costs a look-up at every place of the question.
-LONGEST = 24
-
-
-class HanNames:
-    """The keys that hold Chinese, for finding them in unspaced text of either script; immutable."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._key_of: dict[str, str] = {}
-        for key in keys:
-            bare = simplified(key.replace(" ", ""))
-            if len(bare) > 1 and HAN_RUN.search(bare):
-                self._key_of.setdefault(bare, key)
-        self._longest = min(LONGEST, max(map(len, self._key_of), default=0))
-
-    def find(self, question: str) -> list[tuple[int, int, str]]:
-        """(start, end, key) of the longest names, none overlapping another, in the order of the question."""
-        pairs = [
-            (folded, place)
-            for place, character in enumerate(simplified(question))
-            if not character.isspace() and character not in "-·_"
-            for folded in fold(character)
-        ]
-        bare = "".join(folded for folded, _ in pairs)
-        # No Latin word or figure is cut in two.
-        cuts = [not (_is_latin(bare[at - 1 : at]) and _is_latin(bare[at : at + 1])) for at in range(len(bare) + 1)]
-        matches = [
-            (start, end)
-            for size in range(self._longest, 1, -1)
-            for start in range(len(bare) - size + 1)
-            if bare[start : (end := start + size)] in self._key_of and cuts[start] and cuts[end]
-        ]
-        longest: list[tuple[int, int]] = []
-        for start, end in matches:
-            if all(end <= other[0] or start >= other[1] for other in longest):
-                longest.append((start, end))
-        return [
-            (pairs[start][1], pairs[end - 1][1] + 1, self._key_of[bare[start:end]]) for start, end in sorted(longest)
-        ]
-
-
-def _is_latin(character: str) -> bool:
-    return character.isascii() and character.isalnum()
-
-
-ENDS = 2
-SHORTEST = 5
-FUZZY_CUTOFF = 84.0
-# A name that is not known is linked to so many.
-CANDIDATES = 2
-Near = tuple[str, float]
-
-
-class NearNames:
-    """Keys of names, for looking up what is spelt almost alike; immutable once made."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._keys = [key for key in keys if len(key) >= SHORTEST]
-        self._by_end: dict[tuple[str, int], list[str]] = defaultdict(list)
-        for key in self._keys:
-            self._by_end[key[:ENDS], len(key)].append(key)
-            self._by_end["…" + key[-ENDS:], len(key)].append(key)
-
-    def one_slip(self, key: str) -> list[Near]:
-        """Keys that one letter left out, added, changed, or swapped with the next makes of this one, with likeness."""
-        # By name among equals, whatever the order in which they were found.
-        ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
-        sizes = range(len(key) - 1, len(key) + 2)
-        pool = sorted({name for size in sizes for end in ends for name in self._by_end.get((end, size), ())})
-        matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
-        return [(near, 1 - distance / max(len(near), len(key))) for near, distance, _ in matches]
-
-    def alike(self, key: str) -> list[Near]:
-        """The keys most alike, at least FUZZY_CUTOFF in a hundred, with likeness (rapidfuzz ratio, 0 to 1)."""
-        pool = self._keys if len(key) >= SHORTEST else ()
-        matches = process.extract(key, pool, scorer=fuzz.ratio, score_cutoff=FUZZY_CUTOFF, limit=CANDIDATES)
-        return [(near, score / 100) for near, score, _ in matches]
-
-
-_TELLING = regex(r"\d+|\b[ivxlc]+\b|[^\w\s']")
-# Signs that belong to the figure after or before them: "5 V" is no name in "-5 V", nor "5" in "5%".
-_BEFORE, _AFTER = frozenset("+−^$€£¥§"), frozenset("%‰°′″")
-_QUALIFIED = regex(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
-# What another name than its main one counts for.
-OTHER_NAME = 0.9
+LONGEST_HAN = 24  # characters of a Chinese name; each length costs a look-up at every place
+ENDS, SHORTEST = 2, 5  # letters that two names begin or end with, and of a name, to be compared
+LEAST_ALIKE = 84.0  # of a hundred (rapidfuzz ratio)
+CANDIDATES = 2  # for a name that is not known
+OTHER_NAME = 0.9  # what another name of an entity than its main one counts
 _LAST_LINKED = 256  # questions
+_POSSESSIVE = re.compile(r"['’]s$")
+_QUALIFIED = re.compile(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
+# Figures, Roman numerals and signs: "Louis XIV" is no slip for "Louis XV", nor "C" for "C#".
+_TELLING = re.compile(r"\d+|\b[ivxlc]+\b|[^\w\s']")
 # With these a request begins; there they name nothing, whatever the graph holds.
-IMPERATIVES = frozenset(
+_IMPERATIVES = frozenset(
     "tell describe list name give explain summarise summarize show find compare introduce state define outline".split()
 )
 # After these a title stands, however ordinary its words are.
-INTRODUCING = frozenset(
+_INTRODUCING = frozenset(
     "film movie song album book novel play poem series show game magazine band opera painting comic".split()
 )
 
+Item = TypeVar("Item")
+Near = tuple[str, float]
+
 
 class Link(Record):
-    """A stretch of the question and an entity that it may mean; `score` is 1 where they are equal, else likeness.
+    """A stretch of the question and an entity that it may mean; `score` is 1 where they are equal.
 
     One stretch may have several links: all that bear its name.
     """
@@ -199,106 +66,205 @@ class Link(Record):
     end: int = 0
 
 
+class QuestionWord(NamedTuple):
+    """A word or sign of a question; `tells` where it is no function word."""
+
+    folded: str
+    start: int
+    end: int
+    apart: bool
+    capital: bool
+    tells: bool
+
+
+def _words_of(question: str) -> list[QuestionWord]:
+    """The words in order as `fold_name` has them for a whole name, without possessive endings."""
+    words = []
+    for word in name_words(question):
+        text, folded = question[word.start : word.end], _POSSESSIVE.sub("", word.folded)
+        tells = folded not in STOPWORDS and (len(folded) > 1 or folded.isalnum())
+        words.append(QuestionWord(folded, *word[1:], text != text.lower(), tells))
+    return words
+
+
+def longest_stretches(words: Sequence[Item], admits: Callable[[int, int], bool]) -> Iterator[Sequence[Item]]:
+    """The longest stretches that are admitted, from the left and none overlapping.
+
+    `admits` is given a place in the words, and how many from there.
+    """
+    at = 0
+    while at < len(words):
+        size = next((n for n in range(min(MAX_WORDS, len(words) - at), 0, -1) if admits(at, n)), 0)
+        if size:
+            yield words[at : at + size]
+        at += max(size, 1)
+
+
+def _key_of(words: Sequence[QuestionWord]) -> str:
+    return " ".join(word.folded for word in without_article(words))
+
+
+def _is_cased(words: Sequence[QuestionWord]) -> bool:
+    """Whether capitals tell names: some word but the first has one, and not every word has."""
+    rest = words[1:]
+    return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
+
+
+class _HanNames:
+    """The keys that hold Chinese, for finding them in unspaced text of either script; immutable."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._key_of: dict[str, str] = {}
+        for key in keys:
+            bare = simplified(key.replace(" ", ""))
+            if len(bare) > 1 and HAN_RUN.search(bare):
+                self._key_of.setdefault(bare, key)
+        self._longest = min(LONGEST_HAN, max(map(len, self._key_of), default=0))
+
+    def find(self, question: str) -> list[tuple[int, int, str]]:
+        """(start, end, key) of the longest names, none overlapping another."""
+        pairs = [
+            (folded, place)
+            for place, character in enumerate(simplified(question))
+            if not character.isspace() and character not in "-·_"
+            for folded in fold(character)
+        ]
+        bare = "".join(folded for folded, _ in pairs)
+        found: list[tuple[int, int]] = []
+        for size in range(self._longest, 1, -1):
+            for start in range(len(bare) - size + 1):
+                end = start + size
+                if bare[start:end] not in self._key_of or _cuts_word(bare, start) or _cuts_word(bare, end):
+                    continue
+                if all(end <= other[0] or start >= other[1] for other in found):
+                    found.append((start, end))
+        return [(pairs[start][1], pairs[end - 1][1] + 1, self._key_of[bare[start:end]]) for start, end in found]
+
+
+def _cuts_word(text: str, at: int) -> bool:
+    """Whether a Latin word or figure goes on over this place."""
+    around = text[max(at - 1, 0) : at + 1]
+    return len(around) == 2 and around.isascii() and around.isalnum()
+
+
+class _NearNames:
+    """Keys of names, for looking up what is spelt almost alike; immutable once made."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = [key for key in keys if len(key) >= SHORTEST]
+        self._by_end: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for key in self._keys:
+            self._by_end[key[:ENDS], len(key)].append(key)
+            self._by_end["…" + key[-ENDS:], len(key)].append(key)
+
+    def one_slip(self, key: str) -> list[Near]:
+        """Keys that one letter left out, added, changed or swapped makes of this one."""
+        ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
+        sizes = range(len(key) - 1, len(key) + 2)
+        pool = sorted({name for size in sizes for end in ends for name in self._by_end.get((end, size), ())})
+        matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
+        return [
+            (near, 1 - distance / max(len(near), len(key)))
+            for near, distance, _ in matches
+            if _TELLING.findall(key) == _TELLING.findall(near)
+        ]
+
+    def alike(self, key: str) -> list[Near]:
+        """The keys most alike, with likeness (rapidfuzz ratio, 0 to 1)."""
+        pool = self._keys if len(key) >= SHORTEST else ()
+        matches = process.extract(key, pool, scorer=fuzz.ratio, score_cutoff=LEAST_ALIKE, limit=CANDIDATES)
+        return [(near, score / 100) for near, score, _ in matches if _TELLING.findall(key) == _TELLING.findall(near)]
+
+
 class Names:
     """Every name of every entity, for looking up stretches of a question; immutable."""
 
     def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
-        """`names` are those of each entity, its main one first; a name may stand for several entities."""
+        """`names` are those of each entity, its main one first; a name may be that of several."""
         self.names = names
         self.by_key: dict[str, list[int]] = {}
-        main = ((own[0], entity) for entity, own in enumerate(names))
-        others = ((name, entity) for entity, own in enumerate(names) if len(own) > 1 for name in own[1:])
-        for name, entity in chain(main, others):
-            for key in _keys(name):
-                if key not in self.by_key:
-                    self.by_key[key] = [entity]
-                elif entity not in self.by_key[key]:
-                    self.by_key[key].append(entity)
+        for others in (False, True):
+            for entity, own in enumerate(names):
+                for name in own[1:] if others else own[:1]:
+                    for key in _keys(name):
+                        known = self.by_key.setdefault(key, [])
+                        if entity not in known:
+                            known.append(entity)
         self._last_linked = lru_cache(_LAST_LINKED)(self._link)
 
     @cached_property
-    def _near(self) -> NearNames:
-        return NearNames(sorted(self.by_key))
+    def _near(self) -> _NearNames:
+        return _NearNames(sorted(self.by_key))
 
     @cached_property
-    def _han(self) -> HanNames:
-        return HanNames(sorted(self.by_key))
+    def _han(self) -> _HanNames:
+        return _HanNames(sorted(self.by_key))
 
     def called(self, name: str) -> list[int]:
         """The entities with exactly this name."""
         return sorted(entity for entity in self.by_key.get(name_key(name), ()) if name in self.names[entity])
 
     def link(self, question: str) -> list[Link]:
-        """The entities that a question names, in the order of the question; longest stretch first, no overlaps.
-
-        Those of the last questions are kept: several steps of one question ask for them.
-        """
+        """The entities that a question names, in its order; longest stretch first, no overlaps."""
         return list(self._last_linked(question))
 
     def _link(self, question: str) -> list[Link]:
-        cased = is_cased(words_of(question))
+        words = _words_of(question)
         links = self._chinese(question) if is_han(question) else []
-        fragments = [words_of(fragment) for fragment in fragments_of(question)]
-        for words in fragments:
-            links += self._exact(
-                question, [word for word in words if not _covered(word.start, word.start + 1, links)], cased
-            )
-        links = self._misspelt(question, fragments[0], links)
+        # What a bracket says of a name before it names nothing with it.
+        outside = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
+        inside = [" " * match.start(1) + match[1] for match in _QUALIFIED.finditer(question)]
+        for fragment in (outside, *inside):
+            free = [word for word in _words_of(fragment) if not _touching(word.start, word.end, links)]
+            links += self._exact(question, free, _is_cased(words))
+        links = self._misspelt(question, _words_of(outside), links)
         links.sort(key=lambda link: (link.start, -link.score))
         return list({link.entity: link for link in reversed(links)}.values())[::-1]
 
     def unlinked(self, question: str, links: Sequence[Link]) -> list[str]:
         """What looks like a name and is linked to nothing, in the order of the question."""
-        return [question[start:end] for start, end in self._spans(question) if not _covered(start, end, links)]
+        bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
+        spans = [span for span in names_of(bare) if span.text.lower() not in _IMPERATIVES]
+        return [question[span.start : span.end] for span in spans if not _touching(span.start, span.end, links)]
 
     def candidates(self, name: str) -> list[Link]:
-        """The entities that a name by itself may mean, best first: equal, one slip away, or much alike."""
+        """The entities that a name by itself may mean, best first: equal, a slip away, or alike."""
         key = fold_name(name)
         exact = self.by_key.get(name_key(name)) or self.by_key.get(key)
         matches = [(key, 1.0)] if exact else self._near.one_slip(key) or self._near.alike(key)
         links = [
             Link(text=name, entity=entity, score=round(score, 4), end=len(name))
             for near, score in matches
-            if _same_signs(key, near)
             for entity in (exact or self.by_key[near])
         ]
         return links[:CANDIDATES]
 
-    # --- equal ------------------------------------------------------------------------------------------------------
+    # --- equal -----------------------------------------------------------------------------------
 
-    def _exact(self, question: str, words: list[QuestionWord], cased: bool) -> list[Link]:
+    def _exact(self, question: str, words: Sequence[QuestionWord], cased: bool) -> list[Link]:
         def admits(at: int, size: int) -> bool:
-            introduced = at > 0 and words[at - 1].folded in INTRODUCING
-            stretch, end = words[at : at + size], at + size
-            beside = [*words[at - 1 : at], *words[end : end + 1]]
-            if _is_cut(question, stretch, beside):
-                return False
-            if len(key_of(stretch)) < 2 and not _is_letter(stretch[0], beside):
-                return False
-            return self._admits(question, stretch, cased, introduced)
+            introduced = at > 0 and words[at - 1].folded in _INTRODUCING
+            return self._admits(question, words[at : at + size], cased, introduced)
 
-        stretches = map(list, longest_stretches(words, admits))
-        known = ((stretch, self._known(stretch)) for stretch in stretches)
-        return [link for stretch, key in known for link in self._linked(question, stretch, key, 1.0)]
+        stretches = longest_stretches(words, admits)
+        return [link for one in stretches for link in self._linked(question, one, self._known(one), 1.0)]
 
     def _known(self, stretch: Sequence[QuestionWord]) -> str:
-        """The key of a stretch, without the ending behind its last apostrophe where it is known only
-        so ("Kestel'de")."""
-        key = key_of(stretch)
+        """The key of a stretch, without an ending behind an apostrophe ("Kestel'de")."""
+        key = _key_of(stretch)
         bare, _, ending = key.rpartition("'")
-        is_ending = bare in self.by_key and " " not in ending
-        return bare if is_ending and key not in self.by_key else key
+        return bare if key not in self.by_key and bare in self.by_key and " " not in ending else key
 
-    def _admits(self, question: str, stretch: list[QuestionWord], cased: bool, introduced: bool) -> bool:
-        """Whether a stretch is a known name, used as a name; `introduced`: after a word like "film"."""
+    def _admits(self, question: str, stretch: Sequence[QuestionWord], cased: bool, introduced: bool) -> bool:
+        """Whether a stretch is a known name, used as one; `introduced`: after "film" or the like."""
         first, key = stretch[0], self._known(stretch)
-        if key not in self.by_key:
+        if key not in self.by_key or (len(key) < 2 and (not first.capital or key in {"a", "i"})):
             return False
-        if len(stretch) == 1 and (not first.tells or (first.start == 0 and key in IMPERATIVES)):
+        if len(stretch) == 1 and (not first.tells or (first.start == 0 and key in _IMPERATIVES)):
             return False
         if any(character.isdigit() for character in key) and (len(stretch) == 1 or not key.isdigit()):
             return True
-        # The first word has a capital in any case, so by itself it says as little as a word without one.
+        # The first word has a capital in any case.
         if cased and any(word.capital for word in stretch[first.start == 0 :]):
             return True
         qualifier = _QUALIFIED.match(question, stretch[-1].end)
@@ -312,16 +278,15 @@ class Names:
         return is_name or (introduced and not cased and capitals)
 
     def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
-        """The entities that a stretch means by a key; a bracketed qualifier after it ("Agni (2004 film)") decides."""
+        """The entities that a stretch means by a key; a qualifier in brackets after it decides."""
         start, end = stretch[0].start, stretch[-1].end
-        qualifier = _QUALIFIED.match(question, end)
         entities = self.by_key[key]
-        if qualifier is not None:
+        if qualifier := _QUALIFIED.match(question, end):
             entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
-        text, reach = question[start:end], _reach(question, end)
         weights = [1.0 if key.startswith(fold_name(self.names[entity][0])) else OTHER_NAME for entity in entities]
+        reach = _reach(question, end)
         return [
-            Link(text=text, entity=entity, score=round(score * weight, 4), start=start, end=reach)
+            Link(text=question[start:end], entity=entity, score=round(score * weight, 4), start=start, end=reach)
             for entity, weight in zip(entities, weights, strict=True)
         ]
 
@@ -332,47 +297,33 @@ class Names:
             for entity in self.by_key[key]
         ]
 
-    # --- almost equal -----------------------------------------------------------------------------------------------
+    # --- almost equal ----------------------------------------------------------------------------
 
-    def _misspelt(self, question: str, words: list[QuestionWord], links: list[Link]) -> list[Link]:
-        """The links with those that one slip of the pen hid: longest stretch first. A longer one takes the place of
-        links inside it."""
+    def _misspelt(self, question: str, words: Sequence[QuestionWord], links: list[Link]) -> list[Link]:
+        """The links with those that one slip hid; a longer one replaces links inside it."""
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
             for at in range(len(words) - size + 1):
                 stretch = words[at : at + size]
                 start, end = stretch[0].start, _reach(question, stretch[-1].end)
-                touching = [link for link in links if _covered(start, end, [link])]
+                touching = _touching(start, end, links)
                 outside = any(link.start < start or link.end > end for link in touching)
                 if not outside and self._may_be_misspelt(stretch):
-                    corrected = self._one_slip(question, stretch)
-                    links = [link for link in links if not corrected or link not in touching] + corrected
+                    near = self._near.one_slip(_key_of(stretch))[:1]
+                    found = [link for name, score in near for link in self._linked(question, stretch, name, score)]
+                    links = [link for link in links if not found or link not in touching] + found
         return links
 
-    def _may_be_misspelt(self, stretch: list[QuestionWord]) -> bool:
-        """Whether a stretch is no known name, and two of its words carry meaning, or one that is no ordinary word."""
+    def _may_be_misspelt(self, stretch: Sequence[QuestionWord]) -> bool:
+        """Whether a stretch is no known name, and says more than one ordinary word."""
         telling = [word.folded for word in stretch if word.tells]
-        if key_of(stretch) in self.by_key or not telling:
+        if _key_of(stretch) in self.by_key or not telling:
             return False
         return len(telling) > 1 or not (telling[0] in self.by_key or usually_lower(telling[0]))
 
-    def _one_slip(self, question: str, stretch: list[QuestionWord]) -> list[Link]:
-        key = key_of(stretch)
-        near = [(name, score) for name, score in self._near.one_slip(key) if _same_signs(key, name)][:1]
-        return [link for name, score in near for link in self._linked(question, stretch, name, score)]
-
-    def _spans(self, question: str) -> list[tuple[int, int]]:
-        """Where names stand, by their looks; a bracket qualifies a name and is none."""
-        bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
-        spans = name_spans_zh(bare) if is_han(bare) else name_spans(bare, [(0, len(bare))])
-        return [(span.start, span.end) for span in spans if span.text.lower() not in IMPERATIVES]
-
 
 def _keys(name: str) -> Collection[str]:
-    """The keys under which a name is known."""
-    key = name_key(name)
-    if key == name.lower() and not key.endswith(")"):
-        return (key,)
-    folded = fold_name(name)
+    """The keys under which a name is known: with its qualifier and without."""
+    key, folded = name_key(name), fold_name(name)
     return (key,) if folded in ("", key) else (folded, key)
 
 
@@ -382,30 +333,6 @@ def _reach(question: str, end: int) -> int:
     return qualifier.end() if qualifier else end
 
 
-def _covered(start: int, end: int, links: Sequence[Link]) -> bool:
-    """Whether a link touches a stretch."""
-    return any(link.start < end and start < link.end for link in links)
-
-
-def _is_cut(question: str, stretch: Sequence[QuestionWord], beside: Sequence[QuestionWord]) -> bool:
-    """Whether a sign beside a stretch belongs to it."""
-    for sign in beside:
-        if sign.folded in _BEFORE and sign.end == stretch[0].start:
-            return not question[: sign.start].strip() or question[sign.start - 1].isspace()
-        if sign.folded in _AFTER and sign.start == stretch[-1].end:
-            return True
-    return False
-
-
-def _is_letter(word: QuestionWord, beside: Sequence[QuestionWord]) -> bool:
-    """Whether a word of one sign is a letter that may be a name ("Who designed C?"): no "I", and no
-    part of "Plan B"."""
-    if not word.capital or word.folded in {"a", "i"}:
-        return False
-    return not any(other.capital for other in beside)
-
-
-def _same_signs(name: str, other: str) -> bool:
-    """Whether two names have the same figures, arabic and roman, and signs: "Louis XIV" is no slip
-    for "Louis XV", nor "Visual C" for "Visual C#"."""
-    return _TELLING.findall(name) == _TELLING.findall(other)
+def _touching(start: int, end: int, links: Sequence[Link]) -> list[Link]:
+    """The links that share a place with a stretch."""
+    return [link for link in links if link.start < end and start < link.end]

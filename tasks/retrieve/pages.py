@@ -19,6 +19,7 @@ from storage.records import Chunk, Document, Part, Record
 from tasks.chunk import chunk_document
 from tasks.load.discover import SourceFile, resolve, walk
 from tasks.load.sources import compose, read_file
+from tasks.load.tables import markdown_tables
 from tasks.load.text import Unreadable, clean, pretty_stem
 from tasks.retrieve.lexical import lexicon_of, passage_of, scaled
 from tasks.step import step
@@ -137,5 +138,5 @@ def _part(page: Page) -> Part:
     title = page.title or pretty_stem(page.path)
     return Part(
         document=page.path, source="", path=page.path, kind="text", title=title, text=clean(page.text),
-        pages=page.pages,
+        pages=page.pages, tables=markdown_tables(page.text),
     )  # fmt: skip

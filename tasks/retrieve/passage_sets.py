@@ -7,15 +7,15 @@ passages are near the question's names, tell of what the question asks, one what
 one names what the other is about, or both name the same rare thing.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import scipy  # its parts are loaded at their first use
+import scipy
 from numpy.typing import NDArray
 
-from prompts.text.regex import regex
 from prompts.text.thesaurus import concept_terms, members
 from prompts.text.words import fold_name
 from storage.records import Chunk, Record
@@ -42,7 +42,7 @@ class SearchParts(Record):
 
 Flags = NDArray[np.bool_]
 
-_END = regex(r"(?<=[.!?])\s+")
+_END = re.compile(r"(?<=[.!?])\s+")
 _SHORTEST = 3
 
 

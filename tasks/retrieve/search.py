@@ -8,6 +8,7 @@ of the question its linked names cover, the more words and meaning count. The fi
 
 import asyncio
 import copy
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -15,10 +16,9 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its parts are loaded at their first use
+import scipy
 
 from prompts.engine.rerankers import Reranker
-from prompts.text.regex import regex
 from prompts.text.words import fold_name, is_han, terms
 from storage.answer_records import Passage, Reranking
 from storage.columns import ById, column_of
@@ -42,8 +42,7 @@ from tasks.step import step
 
 
 def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
-    """For each chunk of triples the chunk that holds the text of its document, by place; where a document has no text,
-    or its text is in several chunks, its triples stand for themselves."""
+    """For each chunk of triples the chunk that holds all the text of its document, by place."""
     texts = by_key((chunk.document, place) for place, chunk in enumerate(chunks) if chunk.kind == "text")
     return {
         place: texts[chunk.document][0]
@@ -55,9 +54,11 @@ def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
 LEAST_SPOKEN = 0.02  # of the chunks: a language of fewer is not asked in
 
 
+_QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+
+
 class NamedTitle(NamedTuple):
-    """The terms of a title that a question holds, and whether they are all of it, a qualifier in
-    brackets aside."""
+    """The terms of a title that a question holds, and whether they are all but its qualifier."""
 
     held: frozenset[str]
     whole: bool
@@ -70,11 +71,12 @@ class NamedTitle(NamedTuple):
 
 
 def named_title(chunk: Chunk, wanted: Set[str], by_link: Set[str]) -> NamedTitle:
-    """What of a chunk's title a question holds whose terms are `wanted`; a title of one word is only
-    named where a name of the question, whose terms are `by_link`, has it."""
+    """What of a chunk's title a question holds, by its terms; `by_link` are those of its names.
+
+    A title of one word is only named where a name of the question has it.
+    """
     every, name = _title_terms(chunk.title, chunk.language)
-    held = every & wanted
-    return NamedTitle(held, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link))
+    return NamedTitle(every & wanted, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link))
 
 
 @lru_cache(maxsize=20_000)
@@ -87,30 +89,23 @@ def _title_terms(title: str, language: str) -> tuple[frozenset[str], frozenset[s
     return every, name or every
 
 
-_QUALIFIER = regex(r"\s*[(（][^()（）]*[)）]\s*$")
-
-
 DAMPING = 0.85  # the chance that a walk goes on, instead of starting again
 STEPS = 24  # of the power iteration
-MOST_ITERATED = 200_000  # ties; in a larger graph the walk is followed only to where it gets
-# The share of a walk that may wait at a node, for each tie of the node. A tenth of it finds the same first passages.
-LEAST_PUSHED = 1e-5
 
 
 class Walker:
     """Random walks with restart on the bipartite graph of chunks and entities; immutable."""
 
-    def __init__(self, named: "scipy.sparse.csr_matrix", most_iterated: int = MOST_ITERATED) -> None:
-        """`named` is chunks × entities: how strongly chunk i and entity j are tied, 0 where they are not."""
+    def __init__(self, named: "scipy.sparse.csr_matrix") -> None:
+        """`named` is chunks × entities: how strongly chunk i and entity j are tied, or 0."""
         self.chunks, self.entities = named.shape
         self._ties = scipy.sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
-        self._is_small = self._ties.nnz <= most_iterated
         out = np.asarray(self._ties.sum(axis=0)).ravel()
         self._out = np.where(out > 0, out, 1.0)
         self.degree = np.bincount(named.indices, minlength=self.entities).astype(np.float64)
 
     def walk(self, entities: dict[int, float], chunks: dict[int, float]) -> Scores:
-        """Stationary probability of every chunk, in order; in a large graph 0 where hardly a walk gets to.
+        """Stationary probability of every chunk, in order.
 
         `entities` and `chunks` are restart weights by index, at least one of them positive.
         """
@@ -120,30 +115,10 @@ class Walker:
         for chunk, weight in chunks.items():
             restart[chunk] = weight
         restart /= restart.sum()
-        walked = self._iterated if self._is_small else self._pushed
-        return np.asarray(walked(restart)[: self.chunks])
-
-    def _iterated(self, restart: Scores) -> Scores:
         scores = restart
         for _ in range(STEPS):
             scores = DAMPING * (self._ties @ (scores / self._out)) + (1 - DAMPING) * restart
-        return scores
-
-    def _pushed(self, waiting: Scores) -> Scores:
-        """By local push (Andersen, Chung, Lang 2006): what waits at a node is kept there in part and goes on to its
-        neighbours, until too little waits anywhere. It costs what it reaches, whatever the size of the graph."""
-        scores, nodes = np.zeros(len(waiting)), np.flatnonzero(waiting)
-        while len(nodes):
-            mass = waiting[nodes]
-            waiting[nodes] = 0.0
-            scores[nodes] += (1 - DAMPING) * mass
-            begins = self._ties.indptr[nodes]
-            counts = self._ties.indptr[nodes + 1] - begins
-            ties = np.repeat(begins + counts - np.cumsum(counts), counts) + np.arange(counts.sum())
-            neighbours = self._ties.indices[ties]
-            np.add.at(waiting, neighbours, self._ties.data[ties] * np.repeat(DAMPING * mass / self._out[nodes], counts))
-            nodes = np.unique(neighbours[waiting[neighbours] > LEAST_PUSHED * self._out[neighbours]])
-        return scores
+        return scores[: self.chunks]
 
 
 START_PASSAGES = 10  # the best by words and meaning, where the walk starts beside the names
@@ -185,10 +160,6 @@ class SearchIndex:
             self.spellings[where[alias.entity]] += (alias.name,)
         self.names = Names(self.spellings)
         self.documents = by_key((chunk.document, index) for index, chunk in enumerate(self.chunks))
-        self._tie()
-
-    def _tie(self) -> None:
-        """Make what walks and bridges need: which chunk names which entity, how often, and what each is about."""
         self._texts = texts_of_triples(self.chunks)
         # What triples name beside a text, the text names.
         count = len(self.chunks)

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from benchmarks.kept_rows import KeptRows
-from benchmarks.model_answers import is_unknown
 from benchmarks.model_graph import GraphRow, ListedPassage, compared
 from benchmarks.model_steps import chosen_steps
 from benchmarks.runner import main
 from benchmarks.step_inputs import GivenPassage, Material, fitted, inputs_of
-from benchmarks.step_marks import Case, StepReply, StepRow, copies, goes_in_circles, is_foreign, marks_of
+from benchmarks.step_marks import Case, StepReply, StepRow, marks_of
 from prompts.engine.models import Models
 from storage.evaluation_records import EvaluationQuestion
 from tests.server.client import Server
@@ -59,16 +58,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_form_is_told_of_first_and_second_tries(model_server: Server, kept: Path) -> None:
-    busy = {"kind": "server_error", "step": "keywords", "nth": 1}
-    model_server.misbehave({"kind": "malformed", "step": "route", "nth": 1}, busy)
-    told = run(model_server, kept, "--parts", "steps", "--steps", "route,keywords", "--limit", "2")["steps"]
-    assert [told["route"][name] for name in ("n", "first", "repaired", "refused", "calls")] == [2, 0.5, 0.5, 0, 3]
-    assert [told["keywords"][name] for name in ("n", "first", "calls")] == [2, 1, 2]
-    assert told["route"]["in"] > 100
-
-
-@pytest.mark.slow
 def test_a_second_run_asks_nothing_again(model_server: Server, kept: Path) -> None:
     options = ("--parts", "steps", "--steps", "decompose", "--limit", "2")
     first = run(model_server, kept, *options)
@@ -100,23 +89,6 @@ def test_every_field_of_every_step_gets_an_input() -> None:
         assert inputs.keys() == step.module.signature.input_fields.keys(), name
 
 
-def test_a_step_is_chosen_with_all_its_forms() -> None:
-    chosen = list(chosen_steps(Models.offline(), ["structurize", "route"]))
-    assert chosen[:2] == ["structurize_table", "structurize_graph"]
-    assert chosen[-1] == "route"
-
-
-def test_what_is_asked_depends_on_model_and_prompt() -> None:
-    hashes = {
-        case_of("keywords", "a").hash("m"),
-        case_of("keywords", "a").hash("n"),
-        case_of("keywords", "b").hash("m"),
-        case_of("direct", "a").hash("m"),
-    }
-    assert len(hashes) == 4
-    assert case_of("keywords", "a").hash("m") in hashes
-
-
 def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     first = row_of({"x": 1})
@@ -130,46 +102,6 @@ def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
 
 
 # --- what is told of an answer ---------------------------------------------------------------------------------------
-
-SAID = "Orla Bridge is the longest of all bridges in the whole valley."
-
-
-@pytest.mark.parametrize(
-    ("text", "finish", "loops"),
-    [
-        ("E\tAda\tperson\nE\tAda\tperson\nE\tAda\tperson", "stop", True),
-        ("E\tAda\tperson\nE\tBert\tperson\nE\tCleo\tperson", "stop", False),
-        (json.dumps({"found": [{"a": 1}] * 3}), "stop", True),
-        (json.dumps({"found": [{"a": 1, "b": n} for n in range(3)]}, indent=0), "stop", False),
-        (json.dumps([SAID] * 3), "stop", True),
-        ("and so on and so forth, " * 9, "length", True),
-    ],
-)  # fmt: skip
-def test_a_loop_is_told(text: str, finish: str, loops: bool) -> None:
-    assert goes_in_circles(reply(text, finish)) is loops
-
-
-def test_a_title_that_is_given_may_be_repeated() -> None:
-    text = json.dumps({"cells": [{"row": SAID, "cell": number} for number in range(4)]})
-    assert goes_in_circles(reply(text))
-    assert not goes_in_circles(reply(text), given=SAID)
-
-
-def test_only_what_the_inputs_lack_is_a_copy() -> None:
-    case = case_of("direct", "Thus: Edda Quist knew Ada Korb.", "步骤：“凭原票到窗口办理改签”1；")
-    assert copies("Edda Quist and Orla Bridge", case) == ("Edda Quist",)
-    assert copies("须凭原票到窗口办理改签。", case) == ("凭原票到窗口办理改签",)
-    known = MATERIAL.question.model_copy(update={"question": "Who is Edda Quist?"})
-    material = Material("en", known, (BRIDGE,), (), TOWN)
-    assert copies("Edda Quist", case_of("direct", *case.read, material=material)) == ()
-
-
-def test_another_language_is_told_of_prose_alone() -> None:
-    case = case_of("direct")
-    chinese = "奥拉大桥由阿达设计，于一九三一年建成通车，至今仍在使用。"
-    assert is_foreign({"answer": chinese}, case) is True
-    assert is_foreign({"answer": "It was Ada Korb who designed it, as the papers of that time say."}, case) is False
-    assert is_foreign({"answer": "1931"}, case) is None
 
 
 @pytest.mark.parametrize(
@@ -189,22 +121,7 @@ def test_quality_is_told_where_the_answer_is_known(step: str, outputs: Mapping[s
     assert marks_of(case_of(step), row_of(outputs, reply(""))).quality == quality
 
 
-@pytest.mark.parametrize(("step", "field"), [("route", "structure"), ("choose", "about")])
-def test_a_choice_is_compared_with_its_label(step: str, field: str) -> None:
-    material = fitted(step, MATERIAL)
-    case = Case(step, case_of(step).step, material, {}, ())
-    assert marks_of(case, row_of({"made": {field: material.label}})).quality == 1.0
-    assert marks_of(case, row_of({"made": {field: "chunk"}})).quality == 0.0
-
-
 # --- answers and the graph -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answer", "unknown"), [("Unknown.", True), ("文中没有提到", True), ("", True), ("Ada Korb", False)]
-)
-def test_a_plain_answer_may_say_that_it_does_not_know(answer: str, unknown: bool) -> None:
-    assert is_unknown(answer) is unknown
 
 
 def test_a_graph_is_compared_by_names() -> None:
@@ -250,10 +167,3 @@ def test_a_passage_without_an_answer_is_lost(model_server: Server, tmp_path: Pat
     asked = model_server.calls()
     run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")
     assert model_server.calls() == asked
-
-
-@pytest.mark.parametrize("part", ["answers", "unanswerable", "graph"])
-def test_a_part_says_what_data_it_needs(part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--keep", str(tmp_path)]
-    assert main(["models", *arguments, "--parts", part]) == 2
-    assert "--data DIR" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Benchmarks: each is found by name, measures what it says, and reads sets in their published form."""
 
-import argparse
 import asyncio
 import gzip
 import json
@@ -11,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.answers import known_here
-from benchmarks.compare import MODES, Way, ask, compared, scored
+from benchmarks.compare import Way, ask, scored
 from benchmarks.compare_sets import CompareSet
-from benchmarks.contexts import CONTEXT_TOKENS, CONTEXTS, context
-from benchmarks.retrieval import by_kind, misspelt, quality
-from benchmarks.runner import Run, find_measure, main, measure_names
+from benchmarks.contexts import CONTEXTS
+from benchmarks.retrieval import by_kind, quality
+from benchmarks.runner import main
 from benchmarks.sets import BenchmarkSet, index, settings_in
 from benchmarks.traversal_baselines import start_of, ways_of
 from flows.graph import undirected
@@ -23,10 +22,8 @@ from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
-from prompts.text.tokens import count_tokens
 from storage.answer_records import Passage
 from storage.evaluation_records import EvaluationQuestion
-from tasks.evaluate.measures import set_f1
 
 SET = BenchmarkSet("set", "corpus.jsonl.gz", "questions.jsonl.gz", peers_field="lists", titles=False)
 
@@ -61,34 +58,6 @@ def test_rankings_are_judged_whole_and_by_kind(data: Path) -> None:
     assert quality(questions, found, [1, 3]) == {"recall@1": 0.75, "recall@3": 1.0, "all@1": 0.5, "all@3": 1.0}
     kinds = by_kind(questions, found, [1])
     assert {kind: (row["questions"], row["all@1"]) for kind, row in kinds.items()} == {"one": (1, 1.0), "two": (1, 0.0)}
-
-
-def test_each_name_gets_one_slip() -> None:
-    question = "Did Orla Bridge's builder know Ada Korb or It?"
-    slips = {misspelt(question, seed) for seed in range(20)}
-    assert len(slips) > 10
-    for slip in slips:
-        words, wrong = question.split(), slip.split()
-        assert [number for number, word in enumerate(words) if wrong[number] != word] == [2, 6]
-        assert wrong[2].endswith("'s")
-        assert {wrong[2][0], wrong[6][0]} == {"B", "K"}
-    assert misspelt(question, 3) == misspelt(question, 3)
-
-
-def test_contexts_have_the_same_room_and_without_texts_no_sentence_of_a_passage(tmp_path: Path) -> None:
-    text = "It lies beside the mill and the quay, and many carts cross over on market days. " * 200
-    bridge = {"id": "b", "title": "Orla Bridge", "text": f"Orla Bridge was designed by Ada Korb. {text}"}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(bridge), encoding="utf-8")
-    runtime, _ = index([tmp_path / "rows.jsonl"], settings_in(tmp_path, embedding="none"))
-    with open_session(runtime) as session:
-        made = {
-            name: asyncio.run(context("Who designed Orla Bridge?", mode, session, alone))
-            for name, (mode, alone) in CONTEXTS.items()
-        }
-    # One passage is always shown, however long it is.
-    assert all(count_tokens([one])[0] <= CONTEXT_TOKENS + 600 for one in made.values())
-    assert {name for name, one in made.items() if "Orla Bridge: " not in one} == {"-Origin"}
-    assert {name for name, one in made.items() if "| Ada Korb | " not in one} == {"auto", "naive"}
 
 
 @pytest.mark.slow
@@ -150,16 +119,6 @@ SMALL = CompareSet(
 )  # fmt: skip
 
 
-def test_a_tiny_corpus_is_compared(tmp_path: Path) -> None:
-    run = run_in(tmp_path, modes=["auto", "hyde", "naive"], server=False, no_vectors=False, judge=None)
-    compared(run, [SMALL])
-    rows = run.tables["small"]
-    assert set(rows) == {"auto", "hyde", "naive"} <= set(MODES)
-    assert [rows["auto"][name] for name in ("answer_in_text", "asked")] == [1.0, 2]
-    assert "asked" not in rows["hyde"]
-    assert "TRELLIS_LM" in str(rows["hyde"]["note"])
-
-
 def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> None:
     runtime, _ = index(SMALL.write(tmp_path, tmp_path), settings_in(tmp_path, embedding="none"))
     question = SMALL.ask(tmp_path, None)[0]
@@ -169,22 +128,6 @@ def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> 
         good = asyncio.run(ask(Way(mode="naive"), question, session))
         assert (broken.answered.answer, broken.answered.error[:10]) == (None, "TypeError:")
         assert scored([good, broken], SMALL) == {"answer_in_text": 0.5, "abstention": 0.5}
-
-
-OPTIONS = {"data": None, "limit": None, "keep": None, "json": None, "show": False}
-
-
-def run_in(folder: Path, **options: object) -> Run:
-    """A run as the command makes it."""
-    return Run(argparse.Namespace(**{**OPTIONS, **options}), folder, {"command": "c"})
-
-
-def test_the_list_names_every_measure_with_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    shown = capsys.readouterr().out
-    for name in measure_names():
-        assert f"  {name} " in shown
-        assert find_measure(name).description.splitlines()[0] in shown
 
 
 @pytest.mark.parametrize(
@@ -212,23 +155,6 @@ def test_what_is_missing_is_named(
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     assert problem in capsys.readouterr().err
-
-
-def test_figures_known_so_far_are_written(tmp_path: Path) -> None:
-    run = run_in(tmp_path, json=tmp_path / "figures.json")
-    run.table("first", {"all": {"right": 0.5}})
-    run.table("second", {"all": {"right": 1.0}})
-    assert json.loads((tmp_path / "figures.json").read_text()) == {
-        "command": "c", "tables": {"first": {"all": {"right": 0.5}}, "second": {"all": {"right": 1.0}}},
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("values", "wanted", "score"),
-    [(["a"], ["a"], 1.0), (["a", "a"], ["a"], 1.0), (["a", "b"], ["a"], 2 / 3), ([], ["a"], 0.0), (["b"], ["a"], 0.0)],
-)
-def test_f1_counts_an_entity_once(values: list[str], wanted: list[str], score: float) -> None:
-    assert set_f1(values, wanted) == pytest.approx(score)
 
 
 async def test_each_way_reads_what_it_says(tmp_path: Path) -> None:

@@ -1,18 +1,18 @@
-"""Fakes at the engine's seams: time, the way to a model, the cache, the ledger."""
+"""Fakes at the engine's seams: time, a model that says what a script has, the cache."""
 
 import asyncio
 import heapq
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dspy import lm15
 from dspy.adapters.chat_adapter import ChatAdapter, FieldInfoWithName
-
 from prompts.engine.calls import Call, Message, Reply
 from prompts.engine.limits import Clock
-from prompts.engine.spending import Spent
+from prompts.engine.lm import ServedLM, Terms
 from storage.budget import SCHEMA, CallBudget
 from storage.sqlite import SqliteFile
 
@@ -49,10 +49,15 @@ class ManualTime:
 
 
 def budget(
-    folder: Path, time: ManualTime, rpm: int | None = None, tpm: int | None = None, server: str = "server"
+    folder: Path,
+    time: ManualTime,
+    rpm: int | None = None,
+    tpm: int | None = None,
+    server: str = "server",
 ) -> CallBudget:
     """Limits a minute in that time, counted in slots of a quarter second."""
-    return CallBudget(SqliteFile(folder / "limits.sqlite", SCHEMA), server, rpm, tpm, clock=lambda: time.now)
+    file = SqliteFile(folder / "limits.sqlite", SCHEMA)
+    return CallBudget(file, server, rpm, tpm, clock=lambda: time.now)
 
 
 @dataclass(frozen=True)
@@ -67,28 +72,28 @@ Said = str | Reply | Broken | Exception
 Script = Sequence[Said] | Callable[[Call], Awaitable[Said]]
 
 
-class Scripted:
-    """A transport that gives one of `said` for each call, in order, or what a function says."""
+class NoEngine:
+    """An engine that nobody asks."""
 
-    address = "http://scripted/v1"
-    model = "openai/scripted"
-    structured = "json_schema"
-    defaults: Mapping[str, object] = {}
+    supports_response_schema = True
 
-    def __init__(self, said: Script) -> None:
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        raise NotImplementedError
+
+
+class Scripted(ServedLM):
+    """A model that says one of `said` for each call, in order, or what a function says."""
+
+    def __init__(self, said: Script, terms: Terms) -> None:
+        super().__init__("openai/scripted", "http://scripted/v1", terms, engine=NoEngine())
         self.calls: list[Call] = []
-        self.streamed = 0
         self.in_flight = 0
         self.most_in_flight = 0
         self._said = said
 
-    def room(self, call: Call) -> int:
-        return call.max_tokens
-
     async def send(self, call: Call, show: Callable[[str], None] | None = None) -> Reply:
         said = await self._next(call)
         if show is not None:
-            self.streamed += 1
             for at in range(0, len(said.text), 4):
                 show(said.text[at : at + 4])
         if isinstance(said, Broken):
@@ -100,7 +105,10 @@ class Scripted:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            said = await self._said(call) if callable(self._said) else self._said[len(self.calls) - 1]
+            if callable(self._said):
+                said = await self._said(call)
+            else:
+                said = self._said[len(self.calls) - 1]
         finally:
             self.in_flight -= 1
         if isinstance(said, Exception):
@@ -111,7 +119,9 @@ class Scripted:
 class AsWritten(ChatAdapter):
     """Lets the fake model say an answer as it stands, without DSPy's headings."""
 
-    def format_field_with_value(self, fields_with_values: dict[FieldInfoWithName, Any], *_: object) -> str:
+    def format_field_with_value(
+        self, fields_with_values: dict[FieldInfoWithName, Any], *_: object
+    ) -> str:
         return str(next(iter(fields_with_values.values())))
 
 
@@ -129,16 +139,6 @@ class MemoryCache:
 
     def remove(self, key: str) -> None:
         self.rows.pop(key, None)
-
-
-class Sheet:
-    """A ledger of one step."""
-
-    def __init__(self) -> None:
-        self.total = Spent()
-
-    def __call__(self, spent: Spent) -> None:
-        self.total.add(spent)
 
 
 def call_of(text: str = "hello", max_tokens: int = 100) -> Call:

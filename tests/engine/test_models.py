@@ -1,15 +1,13 @@
-"""Which model a role uses, by name and settings; a step stays a DSPy module, called from threads and metered."""
+"""Which model a role uses, by name and settings; steps are called from threads and metered."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-
 from prompts.engine.errors import ModelMisconfigured
 from prompts.engine.limits import Clock
-from prompts.engine.models import ROLES, ModelChoice, Models, priority
+from prompts.engine.models import ROLES, ModelChoice, Models
 from prompts.engine.providers import endpoint
 from prompts.engine.spending import Meter, price_of
 from prompts.extract import Extract
@@ -39,7 +37,9 @@ def test_a_name_means_a_server(name: str, url: str | None, model: str, address: 
     assert (found.model, found.url, found.key) == (model, address, "k")
 
 
-@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-5", "gemini/gemini-3.5-flash", "bedrock/x", "azure/y"])
+@pytest.mark.parametrize(
+    "name", ["anthropic/claude-sonnet-5", "gemini/gemini-3.5-flash", "bedrock/x", "azure/y"]
+)
 def test_other_providers_go_through_dspy(name: str) -> None:
     assert endpoint(ModelChoice(name), {}) is None
 
@@ -56,7 +56,9 @@ def test_other_providers_go_through_dspy(name: str) -> None:
         (ModelChoice("openai/x", "file:///etc/passwd"), "http://localhost:11434/v1"),
     ],
 )
-def test_a_name_that_cannot_be_meant_is_an_error_with_the_choices(choice: ModelChoice, words: str) -> None:
+def test_a_name_that_cannot_be_meant_is_an_error_with_the_choices(
+    choice: ModelChoice, words: str
+) -> None:
     with pytest.raises(ModelMisconfigured) as caught:
         Models({"answer": choice})
     assert words in caught.value.remedy
@@ -75,22 +77,17 @@ def test_keys_go_to_their_own_provider_only() -> None:
     assert "sk-o" not in repr(ours)
 
 
-def test_questions_go_before_indexing() -> None:
-    assert {role for role in ROLES if priority(role) == 0} == {
-        "rewrite", "classify", "filter", "route", "structurize", "decompose", "answer",
-    }  # fmt: skip
-
-
 def test_prices_are_known_or_none() -> None:
     price = price_of("openai/gpt-4o-mini-2024-07-18")
     assert price is not None
     assert price.cost(1_000_000, 1_000_000) == pytest.approx(0.75)
     assert price_of("ollama_chat/qwen3:8b") is None
     assert price_of("openai/gpt-4o-mini-turbo") is None
-    assert price_of("ollama/llama3") is None, "what its user serves is not free, but of unknown price"
-    own = Models({"answer": ModelChoice("openai/gpt-5", OWN)}).client("answer")
-    assert own is not None
-    assert own.price is None, "a proxy has no list price"
+    assert price_of("ollama/llama3") is None, (
+        "what its user serves is not free, but of unknown price"
+    )
+    own = Models({"answer": ModelChoice("openai/gpt-5", OWN)}).lm("answer")
+    assert own.terms.price is None, "a proxy has no list price"
 
 
 EXTRACT = SHOWN["ExtractGraph"]
@@ -110,7 +107,7 @@ async def models(model_server: Server) -> AsyncIterator[Models]:
 
 @pytest.fixture
 def plain_models(model_server: Server) -> Models:
-    """For tests without a loop of their own: the connections belong to the loop that the engine keeps."""
+    """For tests without a loop of their own."""
     return made(model_server)
 
 
@@ -119,12 +116,12 @@ async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: 
     await Summarize(own).run("Ada", ("Ada is here.",))
     assert [row[:2] for row in own.meter.rows()] == [("summarize", "openai/scripted")]
     assert models.meter.rows() == []
-    client, other = own.client("answer"), models.client("extract")
-    assert client is not None
-    assert client is other
+    assert own.lm("answer") is models.lm("extract")
 
 
-def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.WarningsRecorder) -> None:
+def test_connections_close_with_the_loop(
+    model_server: Server, recwarn: pytest.WarningsRecorder
+) -> None:
     models = made(model_server)
     for number in range(3):
         asyncio.run(Summarize(models).run("Ada", (f"s{number}",)))
@@ -134,7 +131,10 @@ def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.W
 def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> None:
     step = Extract(plain_models)
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(step.module(**EXTRACT).found)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(step.module(**EXTRACT).found))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -145,11 +145,3 @@ def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> N
 async def test_a_plain_call_inside_a_loop_is_an_error_that_says_how(models: Models) -> None:
     with pytest.raises(RuntimeError, match="acall"):
         Extract(models).module(**EXTRACT)
-
-
-def test_dspy_writes_nothing_into_the_home_folder(
-    plain_models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    Extract(plain_models).module(**EXTRACT)
-    assert list(tmp_path.iterdir()) == []

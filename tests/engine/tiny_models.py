@@ -7,10 +7,12 @@ WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the bridge is old new . it was green".sp
 
 
 def tiny_cross_encoder(
-    folder: Path, labels: Sequence[str], biases: Sequence[float] | None = None, words: Sequence[str] = ()
+    folder: Path,
+    labels: Sequence[str],
+    biases: Sequence[float] | None = None,
+    words: Sequence[str] = (),
 ) -> str:
-    """The folder of a cross-encoder that knows these words too; with `biases`, one that answers these logits whatever
-    it reads."""
+    """The folder of a cross-encoder that knows these words; with `biases` it answers these."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
 
@@ -18,7 +20,9 @@ def tiny_cross_encoder(
     folder.mkdir(exist_ok=True)
     known = list(dict.fromkeys([*WORDS, *words]))
     (folder / "vocab.txt").write_text("\n".join(known), encoding="utf-8")
-    BertTokenizer(vocab=str(folder / "vocab.txt"), vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
+    BertTokenizer(
+        vocab=str(folder / "vocab.txt"), vocab_file=str(folder / "vocab.txt")
+    ).save_pretrained(folder)
     numbered = dict(enumerate(labels))
     model = BertForSequenceClassification(
         BertConfig(

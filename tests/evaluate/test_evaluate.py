@@ -13,26 +13,20 @@ from typing import Any
 import pytest
 
 from flows.evaluate import run_evaluation
-from flows.operations.systems import parse_system
-from storage.errors import SettingsError, UsageError
 from storage.evaluation_records import (
-    EvaluatedAnswer,
     EvaluationReport,
-    Feedback,
     Score,
     Verdict,
 )
 from storage.evaluations import FORGOTTEN
 from storage.workspace import Workspace
 from tasks.evaluate.compare import (
-    differences,
     mean_scores,
     most_different,
     values_of,
     wins_by_judge,
     wins_by_measure,
 )
-from tasks.evaluate.measures import plain_answer
 from tests.copying import copy_of
 from tests.evaluate.conftest import QUESTIONS, ROWS, Bench
 from tests.patience import wait_for
@@ -80,26 +74,6 @@ def test_modes_and_recorded_answers_are_compared_and_kept(bench: Bench) -> None:
     assert json.loads(bench("evaluate", "--list", "--json").out) == []
 
 
-def test_what_was_rated_is_a_question_set(bench: Bench) -> None:
-    assert "No answer was rated" in bench("evaluate", "--questions", "feedback", "--system", "naive").err
-    rated = Workspace(bench.workspace).database.feedback
-    for row in (
-        {"question": "Who built Holm Light?", "answer": "Mira Sand [1]", "helpful": True, "documents": ["light"]},
-        {"question": "Where was he born?", "answer": "Holm.", "helpful": False, "note": "Velin", "history": ["Tomas"]},
-        {"question": "Who is Ana Korb?", "answer": "No idea.", "helpful": False},
-    ):  # fmt: skip
-        rated.put(Feedback.model_validate({"id": row["question"], "generation": 1, "at": "2026-01-01", **row}))
-    recorded = [
-        {"id": "Who built Holm Light?", "answer": "Mira Sand"}, {"id": "Where was he born?", "answer": "Holm"},
-        {"id": "Who is Ana Korb?", "answer": ""},
-    ]  # fmt: skip
-    other = f"answers={write_rows(bench.folder / 'other.jsonl', recorded)},name=other"
-    ran = bench("evaluate", "--questions", "feedback", "--system", "auto", "--system", other, "--json")
-    assert (ran.json["questions"], value(ran.json, "other", "exact_match")) == (3, 0.5)
-    assert value(ran.json, "auto", "answer_in_text") == 1.0, "the history says who he is"
-    assert asyncio.run(run_evaluation(["auto"], "feedback", workspace=bench.workspace)).questions == 3
-
-
 def test_without_a_model_nothing_is_judged(bench: Bench) -> None:
     ran = bench.evaluate("naive", "struct", more=["--judge"])
     assert ran.code == 2
@@ -118,23 +92,6 @@ def test_a_judge_compares_every_two_systems(bench: Bench, scripted: Server) -> N
     assert "| long | – | 3 : 0 |" in page
 
 
-def test_the_judge_is_held_against_people(bench: Bench, scripted: Server) -> None:
-    said = [{"question": "q1", "criterion": "overall", "first": "short", "second": "long", "winner": "long"},
-            {"question": "q2", "criterion": "overall", "first": "short", "second": "long", "winner": ""}]  # fmt: skip
-    people = write_rows(bench.folder / "people.jsonl", said)
-    systems = bench.recorded("short", "Reyd", "Velin", "Sand"), bench.recorded("long", *["A long answer."] * 3)
-    ran = bench.evaluate(*systems, more=["--judge", "--people", str(people)])
-    assert (ran.json["judge"]["people"], ran.json["judge"]["people_agree"]) == (2, 0.5)
-    page = bench.folder / "page.md"
-    told = "people with it in 0.500 of 2"
-    assert told in bench("evaluate", "--show", "1", "--people", str(people), "--page", str(page)).out
-    assert told in page.read_text(encoding="utf-8")
-    for rows, words in (([{**said[0], "question": "q9"}], "no verdict on"), ([{"question": "q1"}], "no verdicts of")):
-        write_rows(people, rows)
-        refused = bench("evaluate", "--show", "1", "--people", str(people))
-        assert (refused.code, words in refused.err) == (2, True)
-
-
 def test_a_rubric_is_a_measure_and_the_page_tells_each_step(bench: Bench, scripted: Server) -> None:
     page = bench.folder / "page.html"
     ran = bench.evaluate("mix", more=["--measures", "comprehensiveness", "--page", str(page)])
@@ -145,50 +102,12 @@ def test_a_rubric_is_a_measure_and_the_page_tells_each_step(bench: Bench, script
     assert "<td>keywords</td><td>3</td>" in page.read_text(encoding="utf-8")
 
 
-def test_a_system_with_memory_begins_with_none_and_shares_it_with_nobody(bench: Bench) -> None:
-    for row in QUESTIONS:
-        bench("ask", str(row["question"]), "--mode", "struct")
-    memory = Workspace(bench.workspace).database.memory
-    assert (before := memory.entries())
-    systems = [f"mode=struct,memory=on,theta=1,name={name}" for name in "ab"]
-    ran = bench.evaluate(*systems, more=["--measures", "from_memory,external"])
-    assert [value(ran.json, name, "from_memory") for name in "ab"] == [0, 0]
-    assert memory.entries() == before
-    again = {**QUESTIONS[0], "id": "again"}
-    write_rows(
-        bench.questions,
-        [QUESTIONS[0], *[{**row, "id": f"{row['id']} {n}"} for row in QUESTIONS for n in range(9)], again],
-    )
-    assert value(bench.evaluate(systems[0], more=["--measures", "from_memory"]).json, "a", "from_memory") > 0
-
-
-def test_what_an_earlier_version_stored_is_read(bench: Bench) -> None:
-    bench("watch", "add", QUESTION)
-    assert bench.evaluate("naive", more=["--accept"]).code == 0
-    store = Workspace(bench.workspace).evaluations
-    gone = ('"fallback":', '"a_field_of_an_earlier_version":[1],"fallback":')
-    assert [row.number for row in store.list()] == [1]
-    with sqlite3.connect(bench.workspace / "side.sqlite") as side:
-        side.execute("UPDATE evaluations SET result = replace(result, ?, ?)", gone)
-        side.execute("UPDATE watched_questions SET watched = replace(watched, ?, ?)", gone)
-    assert bench("evaluate", "--show", "1").code == 0
-    assert QUESTION in bench("watch").out
-
-
 def kept_answers(workspace: Path) -> int:
     """Of evaluations that have not ended."""
     with sqlite3.connect(workspace / "side.sqlite") as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'").fetchone():
             return 0  # the file is being made
         return int(connection.execute("SELECT count(*) FROM evaluated_answers").fetchone()[0])
-
-
-def test_answers_of_a_stopped_evaluation_go_with_the_caches(bench: Bench) -> None:
-    running = Workspace(bench.workspace).database.running_answers
-    running.put("evl", EvaluatedAnswer(system="naive", question="q1", answer=plain_answer("?", "Reyd")))
-    assert kept_answers(bench.workspace) == 1
-    assert bench("clean", "--caches").code == 0
-    assert kept_answers(bench.workspace) == 0
 
 
 def test_a_key_in_answers_of_another_program_is_masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,16 +198,6 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     assert "before 1" in text
 
 
-def test_the_page_marks_the_best_and_nothing_where_all_are_alike(bench: Bench) -> None:
-    page = bench.folder / "page.html"
-    names = {"one": "Velin", "two": "Velin", "three": "Nobody"}
-    systems = [bench.recorded(name, "Tomas Reyd", place, "Mira Sand") for name, place in names.items()]
-    for count, marked in ((2, 0), (3, 2)):
-        more = ["--measures", "exact_match", "--page", str(page)]
-        assert bench.evaluate(*systems[:count], more=more).code == 0
-        assert page.read_text(encoding="utf-8").count('class="best"') == marked
-
-
 def test_a_forgotten_document_is_gone_from_evaluations(bench: Bench) -> None:
     bench.evaluate("naive")
     bench("watch", "add", "Who built Holm Light?")
@@ -314,29 +223,6 @@ def test_an_archive_holds_evaluations_and_watched_questions(bench: Bench) -> Non
     assert "Holm Light" in bench.at(other)("watch").out
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("mode=naive,nonsense=1", SettingsError),
-        ("mode=", UsageError),
-        ("lm_api_key=x", UsageError),
-        ("lm_base_url=https://me:secret@host/v1", UsageError),
-        ("k=many", UsageError),
-    ],
-)
-def test_a_system_that_cannot_be_is_refused(text: str, error: type[Exception], bench: Bench) -> None:
-    with pytest.raises(error):
-        asyncio.run(run_evaluation([text], bench.questions, workspace=bench.workspace))
-
-
-def test_two_systems_need_two_names_and_questions_what_a_measure_needs(bench: Bench) -> None:
-    assert parse_system("mix").mode == "mix"
-    assert "two" in bench.evaluate("naive", "mode=naive").err.lower()
-    bench.questions.write_text('{"id": "a", "question": "Who?"}\n', encoding="utf-8")
-    ran = bench.evaluate("naive", more=["--measures", "f1"])
-    assert (ran.code, "needs answers" in ran.err) == (2, True)
-
-
 QUESTION = "Who built Holm Light?"
 
 
@@ -359,22 +245,6 @@ def test_a_changed_answer_is_shown_after_the_publication(sourced: Bench) -> None
     assert json.loads(sourced("watch", "run", "--json").out) == [], "nothing was published since"
 
 
-def test_a_watched_question_that_fails_does_not_fail_the_run(sourced: Bench) -> None:
-    sourced("watch", "add", QUESTION, "--mode", "hyde")  # which needs a model
-    ran = sourced("index", str(change_a_document(sourced)), "--json")
-    assert (ran.code, ran.json["published"]) == (0, True)
-    assert ran.json["changed_answers"][0]["error"]
-
-
-def test_questions_are_removed_and_nothing_is_asked_without_any(sourced: Bench) -> None:
-    name = sourced("watch", "add", QUESTION, "--json").json["id"]
-    assert sourced("watch", "remove", name).code == 0
-    assert sourced("watch", "remove", name).code == 2
-    assert json.loads(sourced("watch", "--json").out) == []
-    assert sourced("watch", "nonsense").code == 2
-    assert sourced("index", str(change_a_document(sourced)), "--json").json["changed_answers"] == []
-
-
 VALUES = values_of(
     Score(system=system, question=f"q{place}", measure="f1", value=value)
     for system, values in {"a": (1.0, 0.5, 0.0, None), "b": (0.0, 0.5, 0.0, 1.0)}.items()
@@ -391,12 +261,6 @@ def test_a_mean_has_an_interval_that_the_seed_decides() -> None:
     coins = values_of(Score(system="c", question=str(n), measure="f1", value=float(n % 2)) for n in range(400))
     (row,) = mean_scores(coins, ["f1"], ["c"])
     assert row.high - row.low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.1)
-
-
-def test_differences_are_paired_over_the_questions_of_both() -> None:
-    (row,) = differences(VALUES, ["f1"], ["a", "b"])
-    assert row.value == pytest.approx(1 / 3)
-    assert row.questions == 3
 
 
 def test_wins_and_what_differs_most() -> None:

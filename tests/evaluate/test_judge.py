@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import dspy
 import pytest
 
-from prompts.engine.models import Models
-from prompts.judge import CRITERIA, Grade, Judge
+from prompts.judge import Grade, Judge
 from storage.answer_records import StructureType
 from storage.errors import UsageError
 from storage.evaluation_records import (
@@ -24,10 +22,9 @@ from tasks.evaluate.judge import (
     judged_pairs,
     judged_points,
     reliability,
-    require_judge,
     win_rates,
 )
-from tasks.evaluate.measures import MEASURES, as_metric, plain_answer
+from tasks.evaluate.measures import MEASURES, plain_answer
 from tasks.evaluate.tables import TABLES, budget_note, published_table
 from tests.models.running import Place
 from tests.query.steps import scripted
@@ -103,14 +100,6 @@ async def test_repeats_are_calls_of_their_own_and_the_most_decide(place: Place, 
 WAVERING = ("second", "first", "second", "first", "first", "second")
 
 
-async def test_a_system_without_an_answer_loses_without_a_call(place: Place, model_server: Server) -> None:
-    pair = (answers("a", None, SHORT, None), answers("b", LONG, None, None))
-    verdicts = await judged_pairs(QUESTIONS, pair, judging(place, Judge), ["overall"], 1)
-    assert [verdict.winner for verdict in verdicts] == ["b", "a", ""]
-    assert "It broke." in verdicts[0].reasons[0]
-    assert not model_server.requests()
-
-
 def test_agreement_with_people_is_told_beyond_chance() -> None:
     def verdict(name: str, winner: str) -> Verdict:
         return Verdict(
@@ -136,47 +125,6 @@ async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
     unknown = [QUESTIONS[0].model_copy(update={"answers": ()})]
     blank = await judged_points(unknown, graded, judging(place, Grade), ["loong_score"], 1)
     assert [score.value for score in blank] == [None, None]
-
-
-async def test_what_a_judge_does_not_answer_costs_no_other_judgement(
-    place: Place, model_server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    model_server.misbehave({"kind": "malformed", "text": "bridge 1"})
-    verdicts = await judged_pairs(QUESTIONS, PAIR, judging(place, Judge), ["overall"], 1)
-    assert {verdict.question for verdict in verdicts} == {"q0", "q2"}
-    scores = await judged_points(QUESTIONS, PAIR[0], judging(place, Grade), ["directness"], 1)
-    assert [score.value is None for score in scores] == [False, True, False]
-    told = [record.getMessage() for record in caplog.records]
-    assert ["no verdict on q1" in told[0], "no points for q1" in told[-1]] == [True, True]
-
-
-def test_dspy_evaluates_with_the_measures_of_a_judge(place: Place) -> None:
-    class Says(dspy.Module):
-        def forward(self, question: str) -> dspy.Prediction:
-            return dspy.Prediction(answer="Ada Korb in 1931." if "0" in question else "Ada Korb.")
-
-    rows = [dspy.Example(question=row.question, answers=row.answers).with_inputs("question") for row in QUESTIONS[:2]]
-    for name, mean in {"loong_score": (100 + 66) / 2, "loong_em": 0.5, "empowerment": (100 + 66) / 2}.items():
-        metric = as_metric(MEASURES[name], judging(place, Grade))
-        assert dspy.Evaluate(devset=rows, metric=metric, display_progress=False)(Says()).score == 100 * mean
-
-
-async def test_without_a_model_judging_is_refused_in_words() -> None:
-    offline = Models.offline()
-    with pytest.raises(UsageError, match="TRELLIS_LM_JUDGE"):
-        await judged_pairs(QUESTIONS, PAIR, Judge(offline), ["overall"], 1)
-    with pytest.raises(UsageError, match="TRELLIS_LM_JUDGE"):
-        await judged_points(QUESTIONS, PAIR[0], Grade(offline))
-    with pytest.raises(UsageError, match="loong_em: that is the judge"):
-        require_judge(["loong_em"], Grade(offline))
-    require_judge([], Grade(offline))
-
-
-def test_a_verdict_has_its_reason_before_it() -> None:
-    fields: Sequence[str] = list(Judge.task.output_fields["judgement"].annotation.model_fields)
-    assert fields == ["reason", "winner"]
-    assert set(CRITERIA) == {"comprehensiveness", "diversity", "empowerment", "directness", "overall"}
-    assert isinstance(Judge(Models.offline()).module, dspy.Predict)
 
 
 def test_scores_take_the_form_of_published_tables() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from storage.answer_records import Answer, Citation, Passage
-from storage.errors import UsageError
 from storage.evaluation_records import EvaluationQuestion
 from storage.graph_records import TextSpan
 from storage.run_records import Usage
@@ -20,7 +19,6 @@ from tasks.evaluate.measures import (
     citation_scores,
     claim_clusters,
     holds,
-    measures_named,
     plain_answer,
 )
 from tasks.grounding import word_coverage
@@ -123,17 +121,6 @@ def test_citations_are_judged_as_alce_does() -> None:
     assert (uncited.recall, uncited.precision) == (0.0, 0.0)
 
 
-def test_a_model_can_take_the_place_of_words() -> None:
-    """A scorer that sees support only where both passages are there."""
-
-    def both(claim: str, evidence: Sequence[str]) -> float:
-        return float(len(evidence) == 2)
-
-    scores = citation_scores("What of Orla Bridge?", TEXT, CITED, both)
-    assert scores is not None
-    assert (scores.recall, scores.precision) == (0.25, 0.5)
-
-
 def test_claims_that_say_the_same_are_one_cluster() -> None:
     claims = ["Salt eats the bearings of the bridge", "Salt eats bearings of a bridge", "Ferries wait for the tide"]
     assert claim_clusters(claims) == 2
@@ -144,19 +131,6 @@ def test_claims_that_say_the_same_are_one_cluster() -> None:
         3,
         2,
     )
-
-
-def test_every_measure_has_a_source_and_its_name() -> None:
-    assert all(measure.source and measure.name == name for name, measure in MEASURES.items())
-    spent = {name for name, measure in MEASURES.items() if not measure.more_is_better}
-    assert spent == {"seconds", "calls", "tokens_in", "tokens_out", "tokens", "cost_usd", "external"}
-
-
-def test_an_unknown_measure_is_refused_with_a_near_one() -> None:
-    with pytest.raises(UsageError, match="Did you mean 'f1'"):
-        measures_named(["f11"])
-    with pytest.raises(UsageError, match="loong_em' needs a judge"):
-        MEASURES["loong_em"].score(question(), answered("x"))
 
 
 class FirstWord(dspy.Module):

@@ -4,14 +4,12 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.rows import read_passages, read_questions, write_rows
 from flows.__main__ import main
-from prompts.engine.effort import Policy
 from prompts.engine.models import Models
 from prompts.synthesize import PartAsked, PartKind
 from storage.errors import SourceNotFound, UsageError
@@ -67,19 +65,6 @@ def test_only_the_question_must_be_there(tmp_path: Path) -> None:
         EvaluationQuestion(id="1", question="Who?"),
         EvaluationQuestion(id="2", question="When?", answers=("1931",), gold_documents=("7",)),
     )
-
-
-def test_a_table_holds_lists_as_json_or_as_one_text(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "set.csv",
-        "id,question,answers,gold_documents,answerable,note",
-        'a,"Who, and where?","[""Ada"", ""A. Korb""]",bridge.md,,odd',
-        "b,When?,,,false,",
-    )
-    first, second = load_questions(path)
-    assert (first.question, first.answers) == ("Who, and where?", ("Ada", "A. Korb"))
-    assert (first.gold_documents, first.answerable) == (("bridge.md",), True)
-    assert (second.answers, second.answerable) == ((), False)
 
 
 @pytest.mark.parametrize("row", ['{"id": 1}', "[1]", "{", '{"question": "Who?", "answers": [{}]}'])
@@ -161,21 +146,6 @@ async def test_125_questions_come_by_users_and_tasks(
     assert not any("Zorblax" in question.question for question in made.questions)
 
 
-async def test_a_prompt_about_a_collection_holds_as_much_as_the_limits_say(
-    samples: list[Chunk], models: Models, model_server: Server
-) -> None:
-    sizes = list[list[int]]()
-    for window in (4_000, None):
-        model_server.reset()
-        policy = Policy.of("medium", window)
-        many = [replace(chunk, id=f"{chunk.id}-{n}") for n in range(30) for chunk in samples]
-        await make_questions(many, ["global"], 5, replace(models, policy=policy).without_cache())
-        asked = [(str(one["step"]), len(str(one["body"]))) for one in model_server.requests()]
-        sizes.append([max(size for step, size in asked if step == name) for name in ("describe", "check_question")])
-        assert max(sizes[-1]) < 5 * (policy.limits.rate + policy.limits.part) + 5_000, sizes
-    assert all(small < usual for small, usual in zip(*sizes, strict=True)), sizes
-
-
 async def test_questions_about_parts_have_their_evidence(samples: list[Chunk], models: Models) -> None:
     kinds = ["single_fact", "multi_hop", "comparison", "unanswerable"]
     made = await make_questions(samples, kinds, 12, models)
@@ -240,13 +210,6 @@ def test_a_question_is_taken_only_with_evidence_that_fits(
     assert (question is not None) is taken
     if question is not None and question.gold_spans:
         assert (question.gold_spans[0].start, question.gold_spans[0].end) == (5, 42)
-
-
-async def test_one_document_alone_is_asked_about_two_of_its_places(models: Models) -> None:
-    alone = chunks_of(SAMPLES / "institute")
-    assert len({chunk.document for chunk in alone}) == 1 < len(alone)
-    made = await make_questions(alone, ["comparison"], 1, models)
-    assert [len(question.gold_spans) for question in made.questions] == [2]
 
 
 async def test_without_a_model_there_is_the_cloze(samples: list[Chunk]) -> None:

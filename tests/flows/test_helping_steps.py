@@ -114,6 +114,16 @@ def test_a_small_model_is_asked_for_the_answer_alone(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("named", "asked"), [("filter;choose", {"choose", "filter", "answer"}), ("none", {"answer"})])
+def test_a_setting_names_the_steps_that_help(
+    named: str, asked: set[str], copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRELLIS_HELPER_STEPS", named)
+    answer = copied("ask", NAMED, "--effort", "high", "--json").json
+    assert {request["step"] for request in model_server.requests()} == asked
+    assert "route" in told(answer)
+
+
 # --- k ---------------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from prompts.engine.module import StepModule
+from prompts.engine.step import StepModule
 from prompts.extract import Extract
 from prompts.route import Route, Routed
 from prompts.tailoring import Example, ExampleEntity, Tailoring

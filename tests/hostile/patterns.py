@@ -17,8 +17,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prompts.text.regex import regex
-
 # The parts of parsed patterns have no types.
 kind: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
@@ -53,10 +51,8 @@ def patterns() -> dict[str, re.Pattern[str]]:
 
 
 def _held(value: object) -> Iterator[re.Pattern[str]]:
-    """What a module has compiled, and what it compiles at the first use."""
+    """What a module has compiled."""
     yield from _within(value, 3, re.Pattern)
-    for late in _within(value, 3, type(regex(""))):
-        yield re.compile(late.pattern, late.flags)
 
 
 def _within(value: object, depth: int, wanted: type[Any]) -> Iterator[Any]:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.answer import AnswerQuestion
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import NotAsAsked
-from prompts.engine.output_formats import JsonFormat
 from prompts.extract import Extract, ExtractGraph
 from storage.errors import FilterError
 from storage.filters import check_filter
@@ -48,6 +48,6 @@ def test_any_filter(words: list[str]) -> None:
 
 @given(RECORDS)
 def test_any_reply(pieces: list[str]) -> None:
-    for form, signature in ((Extract.output_format, ExtractGraph), (JsonFormat(), AnswerQuestion)):
+    for form, signature in ((Extract.output_format, ExtractGraph), (StepAdapter(), AnswerQuestion)):
         with suppress(NotAsAsked):
             assert set(form.read(signature, "".join(pieces))) == set(signature.output_fields)

@@ -17,8 +17,8 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
 from prompts.answer import AnswerQuestion
+from prompts.engine.adapter import StepAdapter
 from prompts.engine.calls import NotAsAsked, without_thinking
-from prompts.engine.output_formats import JsonFormat
 from prompts.engine.prompt_guard import restore
 from prompts.extract import Extract, ExtractGraph
 from prompts.tailoring import from_toml
@@ -135,7 +135,7 @@ def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
 @of("replies")
 @pytest.mark.parametrize("step", ["extract", "answer"])
 def test_a_reply_of_a_model(case: Case, step: str) -> None:
-    form, task = (Extract.output_format, ExtractGraph) if step == "extract" else (JsonFormat(), AnswerQuestion)
+    form, task = (Extract.output_format, ExtractGraph) if step == "extract" else (StepAdapter(), AnswerQuestion)
     signature = task
     reply = restore(without_thinking(text_of(case["content"])))
     error, outputs = tried(lambda: form.read(signature, reply), NotAsAsked)

@@ -124,13 +124,6 @@ def test_a_file_under_a_false_name_is_told(sample: str, name: str, reason: str, 
     assert [one.reason for one in load(tmp_path)[0].skipped] == [reason]
 
 
-@pytest.mark.parametrize("begins", [b"\x89PNG\r\n\x1a\n", b"{\\rtf1 ", b"PK\x03\x04", b"\x1f\x8b"])
-def test_what_is_no_text_by_its_first_bytes_is_told(begins: bytes, tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_bytes(begins + b"plain words")
-    [skipped] = load(tmp_path)[0].skipped
-    assert skipped.reason.endswith("under the name of .html: convert it to text")
-
-
 def test_jsonl_rows_become_documents_triples_and_dead_letters(tmp_path: Path) -> None:
     path = rows(
         tmp_path / "mixed.jsonl",
@@ -211,34 +204,6 @@ def test_the_order_of_parts_does_not_matter(tmp_path: Path) -> None:
     assert compose(parts)[0].text.startswith("Text.\n\ns0 -[p]-> o\ns1")
 
 
-CHINESE = "橋樑的長度是四百公尺，建於民國二十一年。這座橋連接城市與港口。"
-JAPANESE = "この橋は昭和七年に完成しました。長さは四百メートルです。"
-WESTERN = "Die Brücke über den Fluß wurde für 3 Millionen gebaut. Schön, daß sie hält."
-
-
-@pytest.mark.parametrize(
-    ("data", "text", "language"),
-    [(CHINESE.encode(name), CHINESE, "zh") for name in ("utf-8-sig", "utf-16", "gb18030", "big5")]
-    + [(JAPANESE.encode("shift_jis"), JAPANESE, "ja"), (WESTERN.encode("cp1252"), WESTERN, "de")]
-    + [
-        (
-            "大桥很长，建于很久以前，".encode() + b"\xff" + "非常好看。".encode(),
-            "大桥很长，建于很久以前，\ufffd非常好看。",
-            "zh",
-        )
-    ],
-)
-def test_other_encodings_and_a_single_broken_byte(data: bytes, text: str, language: str, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(data)
-    document = load(tmp_path)[1]["a.txt"]
-    assert (document.text, document.language) == (text, language)
-
-
-def test_control_characters_and_lone_surrogates_are_removed(tmp_path: Path) -> None:
-    rows(tmp_path / "a.jsonl", '{"id": "a", "text": "x\\u0000\\u001b[1m\\ud800y\\tz\\r\\n1\\r2"}')
-    assert load(tmp_path)[1]["a"].text == "x[1my\tz\n1\n2"
-
-
 def test_front_matter_becomes_metadata_and_title(tmp_path: Path) -> None:
     front = "---\ntitle: >-\n  A\n  title\ndate: 2024-07-27\ntags: [x, y]\nheader: {theme: ocean}\nparts: [[1]]\n---\n"
     front += "\n# Heading\n\nText."
@@ -297,11 +262,6 @@ def test_a_file_that_never_stops_to_change_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(Unreadable, match="being written: index again"):
         read_unchanged(str(path), read)
-
-
-def test_named_pipes_are_not_opened(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.txt")
-    assert [skipped.reason for skipped in load(tmp_path)[0].skipped] == ["not a regular file"]
 
 
 def test_a_copy_of_triples_in_another_source_counts_once(tmp_path: Path) -> None:
@@ -370,3 +330,13 @@ def test_more_documents_than_a_run_can_hold_are_refused_as_soon_as_that_is_known
     rows = enumerate({"text": "a"} for _ in itertools.count())
     with pytest.raises(TooManyDocuments):
         collect(rows, SourceFile(source="a", path="/a", id="a"), most=3)
+
+
+def test_named_pipes_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert [skipped.reason for skipped in load(tmp_path)[0].skipped] == ["not a regular file"]
+
+
+def test_control_characters_and_lone_surrogates_are_removed(tmp_path: Path) -> None:
+    rows(tmp_path / "a.jsonl", '{"id": "a", "text": "x\\u0000\\u001b[1m\\ud800y\\tz\\r\\n1\\r2"}')
+    assert load(tmp_path)[1]["a"].text == "x[1my\tz\n1\n2"

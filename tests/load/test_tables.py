@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.load.rows import read_table, table_lines
 from tasks.load.sources import read_sources
+from tasks.load.tables import read_table, write_table
 
 
 def lines(text: str, delimiter: str | None = None) -> list[str]:
-    return table_lines([cells for _, cells in read_table(text, delimiter)])
+    return write_table([cells for _, cells in read_table(text, delimiter)]).lines
 
 
 @pytest.mark.parametrize(

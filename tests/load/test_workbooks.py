@@ -7,8 +7,6 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from openpyxl.cell.rich_text import CellRichText, TextBlock
-from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart
 from openpyxl.comments import Comment
 from openpyxl.worksheet.worksheet import Worksheet
@@ -177,13 +175,6 @@ def test_a_sheet_without_cells_costs_nothing(more: Callable[[openpyxl.Workbook],
     book = workbook([["Pier", "Fee"], ["Orla", 3]])
     more(book)
     assert lines(book, tmp_path) == ["Pier | Fee", "Pier: Orla | Fee: 3"]
-
-
-def test_raised_digits_of_a_cell_stay_raised(tmp_path: Path) -> None:
-    raised = TextBlock(InlineFont(vertAlign="superscript"), "6")
-    lowered = TextBlock(InlineFont(vertAlign="subscript"), "2")
-    book = workbook([["Pond", "Holds"], ["Tarn", CellRichText("10", raised, " litres of H", lowered, "O")]])
-    assert lines(book, tmp_path)[1] == "Pond: Tarn | Holds: 10^6 litres of H2O"
 
 
 @pytest.mark.parametrize(

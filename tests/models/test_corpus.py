@@ -107,16 +107,6 @@ async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_questi
     assert is_sound(other)
 
 
-async def test_chinese_documents_reach_the_model_and_come_back_as_they_are(place: Place, tmp_path: Path) -> None:
-    text = "奥拉桥于1931年通车，全长412米。设计者是托马斯·雷德。"
-    await place.index(write_rows(tmp_path / "docs.jsonl", [{"id": "桥", "title": "奥拉桥", "text": text}]))
-    sent = [json.dumps(request["body"], ensure_ascii=False) for request in place.server.requests()]
-    assert any(text in body for body in sent)
-    (answer,) = await place.ask("奥拉桥全长多少米？")
-    assert answer.citations
-    assert all(citation.verified and citation.quote in text for citation in answer.citations)
-
-
 MORE = (
     "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
 )

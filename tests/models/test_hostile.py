@@ -7,7 +7,7 @@ import pytest
 
 from prompts.engine.prompt_guard import restore
 from storage.export import Export
-from tests.engine.test_output_formats import HOSTILE, SIGN
+from tests.engine.test_prompt_guard import HOSTILE, SIGN
 from tests.models.running import Place
 from tests.server.client import Server
 from tests.workspaces import write_rows

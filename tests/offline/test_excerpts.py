@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from prompts.offline.excerpts import (
     FIRST_ROOM,
-    MOST_EXCERPTS,
     ExcerptAnswer,
     OfferedPassage,
     best_excerpts,
@@ -90,12 +89,6 @@ def test_a_further_excerpt_says_something_new() -> None:
     assert [excerpt.text for excerpt in answer.excerpts[:2]] == [texts[0], texts[2]]
 
 
-def test_the_same_sentence_is_shown_once() -> None:
-    answer = ask("Which oil did the lamp burn?", "The lamp burned oil.", "The lamp burned oil. It was red.")
-    assert "\n".join(excerpt.text for excerpt in answer.excerpts).count("burned oil") == 1
-    assert len(ask("boat", *(f"Boat {number} is red." for number in range(9))).excerpts) == MOST_EXCERPTS
-
-
 def test_meaning_counts_beside_words() -> None:
     passages = [OfferedPassage(1, "The boat", "Guide > Leaving", "The boat needs oil. Casting off takes an hour.")]
     read: list[str] = []
@@ -118,11 +111,6 @@ def test_without_a_shared_word_only_what_is_near_is_shown(cosine: float, found: 
     passages = [OfferedPassage(1, "", "", "The first boat of May carries salt.")]
     answer = best_excerpts("moon walk", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts))
     assert bool(answer.excerpts) is found
-
-
-def test_marks_that_a_cut_leaves_open_are_not_shown() -> None:
-    text = "The **lamp was** lit. **It was red.** " + "Nobody came to see it. " * 30
-    assert shown(ask("Was the lamp lit?", text)).text.count("**") % 2 == 0
 
 
 def test_the_label_is_in_the_language_of_the_question() -> None:

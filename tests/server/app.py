@@ -1,7 +1,6 @@
 """The addresses of the scripted model server.
 
-Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's), and queues of batches
-(`tests/server/batches.py`). Control: `GET /stats`,
+Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's). Control: `GET /stats`,
 `GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those in force), `POST /settings`
 (`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
 """
@@ -18,7 +17,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from tests.server import wire
 from tests.server.answers import NoRuleError, answer_step
-from tests.server.batches import Batches
 from tests.server.faults import Reply, Rule, Script, particular, refused, spoiled
 from tests.server.ledger import Ledger, tokens_of
 from tests.server.peers import peer_answer, peer_step
@@ -44,7 +42,6 @@ class Settings:
 
     latency: float = 0.0
     dimension: int = 384
-    batch_polls: int = 1
 
 
 class ModelServer:
@@ -61,7 +58,6 @@ class ModelServer:
             web.post("/v1/chat/completions", self._counted(self._chat)),
             web.post("/v1/embeddings", self._counted(self._embeddings)),
             web.post("/v1/rerank", self._counted(self._rerank)),
-            *Batches(self._in_batch, lambda: self.settings.batch_polls).routes(),
             web.get("/stats", self._stats),
             web.get("/requests", self._requests),
             web.post("/reset", self._reset),
@@ -113,16 +109,6 @@ class ModelServer:
         with_usage = isinstance(options, dict) and bool(options.get("include_usage"))
         return await _stream(call, completion_events(call, reply, with_usage=with_usage), "text/event-stream")
 
-    def _in_batch(self, path: str, body: Body, key: str | None) -> tuple[str, int, int] | None:
-        """The answer to a request of a batch, with its tokens in and out; None where the script has a fault for it."""
-        text, step = json.dumps(body), _step(body)
-        rule = self.script.next(step, text, body)
-        arrived, read = self.ledger.arrive(path, step, text, body, key), tokens_of(texts_of(body))
-        content = None if rule else _content(body)
-        written = tokens_of([content]) - tokens_of([""]) if content else 0
-        self.ledger.depart(arrived, rule.kind if rule else "answered", read, written)
-        return None if content is None else (content, read, written)
-
     async def _embeddings(self, call: "Call") -> web.StreamResponse:
         given = call.body.get("input")
         texts = [given] if isinstance(given, str) else given
@@ -169,7 +155,6 @@ class ModelServer:
         wanted = await request.json()
         self.settings.latency = float(wanted.get("latency_ms", self.settings.latency * 1000)) / 1000
         self.settings.dimension = int(wanted.get("dimension", self.settings.dimension))
-        self.settings.batch_polls = int(wanted.get("batch_polls", self.settings.batch_polls))
         return web.json_response({"latency_ms": self.settings.latency * 1000, "dimension": self.settings.dimension})
 
     async def _other(self, request: web.Request) -> web.Response:

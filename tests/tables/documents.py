@@ -1,9 +1,9 @@
-"""Tables of every form as documents, for the tests of questions over them."""
+"""Documents with tables as the loader makes them, for the tests of questions over them."""
 
 from pathlib import Path
 
-from storage.records import Document
-from tasks.load.rows import read_table, table_lines
+from storage.records import Document, Part, Table
+from tasks.load.tables import markdown_tables, read_table, write_table
 
 DATA = Path(__file__).parents[2] / "examples" / "corpus" / "data"
 ZH = """| 名称 | 河流 | 长度（米） | 建成年份 | 造价（万元） |
@@ -15,61 +15,59 @@ ZH = """| 名称 | 河流 | 长度（米） | 建成年份 | 造价（万元） 
 """
 PORTS = """# Ports of the coast
 
-| Port | Country | Traffic | Share | Ships |
-|---|---|---|---|---|
-| Hask | Orrelin | 3.5 million | 12.5% | 1,308 |
-| Ister | Orrelin | 800,000 | 40 % | 77 |
-| Vell | Arlen | $1.2 million | 7.25% | — |
+| Port | Country | Traffic | Share | Ships | Since |
+|---|---|---|---|---|---|
+| Hask | Orrelin | 3.5 million | 12.5% | 1,308 | 2001-04-30 |
+| Ister | Orrelin | 800,000 | 40 % | 77 | 1998-11-02 |
+| Vell | Arlen | $1.2 million | 7.25% | — | 2010-01-15 |
 """
-STATEMENT = """{name}
-
-Condensed Balance Sheets
-(in {scale})
-                                March 31,      December 31,
-                                   2024            2023
-Current assets:
-Cash and cash equivalents     $      1,308    $      2,204
-Accounts receivable                    (63  )           12
-Total assets                  $      {assets}    $      6,204
-"""
-BRANCHES = {
-    "north": "branch | quarter | visitors\nbranch: Ambel | quarter: 2023 Q1 | visitors: 120\n"
-    "branch: Ovane | quarter: 2023 Q1 | visitors: 80",
-    "south": "branch | quarter | visitors\nbranch: Quillen | quarter: 2023 Q1 | visitors: 300",
-}
+TICKETS = (
+    ("T-1", "open"),
+    ("T-2", "closed"),
+    ("T-3", "open"),
+    ("T-4", "waiting"),
+    ("T-5", "closed"),
+)
 
 
-def document(name: str, text: str, title: str = "", language: str = "en") -> Document:
-    return Document(id=name, title=title or name, text=text, language=language, parts=())
+def document(name: str, text: str, tables: tuple[Table, ...] = ()) -> Document:
+    made = tables or markdown_tables(text)
+    part = Part(document=name, source="s", path=name, kind="text", title=name, text=text, tables=made)
+    return Document(id=name, title=name, text=text, language="en", parts=(part,))
+
+
+def from_csv(name: str, text: str) -> Document:
+    written = write_table([cells for _, cells in read_table(text, None)])
+    return document(name, "\n".join(written.lines), tuple(written.tables))
 
 
 def samples() -> list[Document]:
     """The CSV tables of the sample corpus as the loader stores them."""
     names = ("bridges.csv", "ferry-traffic-2023.csv")
-    texts = {
-        name: "\n".join(table_lines([cells for _, cells in read_table((DATA / name).read_text("utf-8"), None)]))
-        for name in names
-    }
-    return [document(f"data/{name}", text, name.partition(".")[0]) for name, text in texts.items()]
+    return [from_csv(name.partition(".")[0], (DATA / name).read_text("utf-8")) for name in names]
 
 
 def chinese() -> list[Document]:
-    return [document("zh.md", ZH, "桥梁", "zh")]
+    return [document("桥梁", ZH)]
 
 
 def ports() -> list[Document]:
-    return [document("ports.md", PORTS, "Ports")]
-
-
-def statements() -> list[Document]:
-    """Balance sheets of three companies, one of them in millions."""
-    given = (
-        ("Orrel Foods", "thousands", "5,308"),
-        ("Vell Glass", "millions", "4,100"),
-        ("Hask Ferries", "thousands", "977"),
-    )
-    return [document(name, STATEMENT.format(name=name, scale=scale, assets=assets)) for name, scale, assets in given]
+    return [document("Ports", PORTS)]
 
 
 def branches() -> list[Document]:
-    return [document(name, text) for name, text in BRANCHES.items()]
+    """One form in two documents."""
+    head = "branch,quarter,visitors\n"
+    north = from_csv("north", head + "Ambel,2023 Q1,120\nOvane,2023 Q1,80\n")
+    return [north, from_csv("south", head + "Quillen,2023 Q1,300\n")]
+
+
+def tickets() -> Document:
+    rows = "\n".join(f"| {name} | {state} |" for name, state in TICKETS)
+    return document("tickets.md", f"# Tickets\n\n| Ticket | State |\n|---|---|\n{rows}\n")
+
+
+def harbours(count: int) -> Document:
+    """A table of so many rows, each deeper than the one before."""
+    rows = "".join(f"| Harbour {number} | {number} |\n" for number in range(1, count + 1))
+    return document("h", f"# Depths\n\n| port | depth |\n|---|---|\n{rows}")

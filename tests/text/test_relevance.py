@@ -1,16 +1,13 @@
 """What a question asks for, how much a text has to do with it, and both in further languages."""
 
-from collections import Counter
-
 import pytest
 
 from prompts.offline.excerpts import OfferedPassage, best_excerpts, shown
 from prompts.text.evidence import Evidence
 from prompts.text.languages import language_among, language_of
 from prompts.text.question import is_nested, parse_question
-from prompts.text.relevance import CollectionTopic, Relevance, telling
+from prompts.text.relevance import CollectionTopic, Relevance
 from prompts.text.segment import sentences
-from prompts.text.words import terms
 
 
 @pytest.mark.parametrize(
@@ -30,29 +27,6 @@ def test_a_question_about_everything_is_told_from_one_about_something(question: 
     assert (topic.asked == {}) is so
 
 
-def test_that_guests_discuss_something_is_not_what_is_asked() -> None:
-    topic = CollectionTopic(
-        Relevance(parse_question("Which guests frequently discuss the role of failure in innovation?"), {})
-    )
-    assert sorted(topic.words) == ["failur", "innov"]
-    assert topic.covered("Innovation needs failure.") == 1.0
-    assert topic.covered("Our guests discuss their role today.") == 0.0
-
-
-def test_words_near_to_the_question_help_but_less_than_its_own() -> None:
-    relevance = Relevance(parse_question("What do they say about privacy?"), {})
-    topic = CollectionTopic(relevance, {"data": 0.5, "consent": 0.5})
-    said = [
-        f"{word} is what we have to think about first, all of us."
-        for word in ("Privacy and data", "Privacy", "Data", "Weather")
-    ]
-    worth = [topic.worth(Evidence(0, "d", "", text)) for text in said]
-    assert worth == sorted(worth, reverse=True)
-    assert worth[-2] > worth[-1] == 0.0
-    near = topic.worth(Evidence(0, "d", "", said[0], prior=1.0))
-    assert near > worth[0], "what stands in a near passage"
-
-
 def test_what_is_named_counts_under_its_other_names_and_in_the_title() -> None:
     relevance = Relevance(parse_question("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)})
     topic = CollectionTopic(relevance)
@@ -60,33 +34,6 @@ def test_what_is_named_counts_under_its_other_names_and_in_the_title() -> None:
     assert topic.worth(Evidence(0, "d", "", "红隼桥的钢索在去年冬天已经全部更换完毕。")) > 0.2
     assert topic.worth(Evidence(0, "d", "Kestrel Bridge", cables)) > 0.2
     assert topic.worth(Evidence(0, "d", "", cables)) == 0.0
-
-
-SAID = "Salt has reached the wells of the brewery this year."
-
-
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        (SAID, "Has salt reached the wells of the brewery this year?"),
-        (SAID, "EP_12_Salt_wells.txt has reached the brewery again."),
-        (SAID, "# Salt has reached the wells of the brewery"),
-        ("今年盐已经渗入了啤酒厂的水井，水质因此变差。", "盐今年渗入了水井吗？"),
-    ],
-)
-def test_a_statement_tells_more_than_a_question_or_a_heading(better: str, worse: str) -> None:
-    assert telling(better) > telling(worse)
-
-
-def test_what_no_passage_has_or_every_one_sets_no_sentence_apart() -> None:
-    relevance = Relevance(
-        parse_question("What do they say about salt and quicksilver?"), {"salt": 2.0, "quicksilv": 3.0}
-    )
-    topic = CollectionTopic(relevance, absent=frozenset({"quicksilv"}))
-    assert topic.asked == {"salt": 1.0}
-    assert topic.missing == pytest.approx(0.6)
-    assert CollectionTopic(relevance, absent=frozenset({"salt", "quicksilv"})).covered("Nothing of the kind.") == 0.0
-    assert CollectionTopic(relevance, everywhere=frozenset({"salt"})).asked == {"quicksilv": 1.0}
 
 
 FORMS = [
@@ -208,19 +155,6 @@ def test_excerpts_are_headed_in_the_language_of_the_question(question: str, code
 )
 def test_sentences_end_where_they_do_in_each_language(text: str, cut: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == cut
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "code"),
-    [
-        ("Brücken", "die Brücke", "de"),
-        ("ouvertes", "ouverte", "fr"),
-        ("мосты", "моста", "ru"),
-        ("bridges", "bridge", "en"),
-    ],
-)
-def test_forms_of_a_word_have_one_stem(one: str, other: str, code: str) -> None:
-    assert Counter(terms(one, code)) == Counter(terms(other, code))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from flows.train import TrainOptions, train_step
 from prompts.engine.models import CallSettings, ModelChoice, Models
 from prompts.route import Route
 from prompts.text.question import parse_question
-from storage.errors import UsageError
 from storage.training_records import DataCard
 from tasks.train.lora import Dialogue, TrainingOptions, train_lora
 from tasks.train.router import dialogues_of
@@ -134,9 +133,3 @@ async def test_a_rewriter_is_trained_from_rows_with_a_card_and_only_once(base: s
     written = (tmp_path / "out" / "adapter_model.safetensors").stat().st_mtime_ns
     assert await train_step(options, runtime) == report
     assert (tmp_path / "out" / "adapter_model.safetensors").stat().st_mtime_ns == written
-
-
-def test_a_row_that_the_model_cannot_read_whole_is_refused(base: str, instructed: Models, tmp_path: Path) -> None:
-    row = preferences()[0].model_copy(update={"documents": ("A very long title",) * 900})
-    with pytest.raises(UsageError, match=r"tokens with its prompt; .* reads 2048"):
-        train_lora(dialogues_of([row], Route(instructed)), (), base, tmp_path / "adapter", FAST, silent)

@@ -41,24 +41,6 @@ def test_a_prompt_longer_than_the_model_reads_is_refused(tmp_path: Path) -> None
         router_on(folder).module(question="Who?", core_content=[])
 
 
-def test_one_call_at_a_time(tmp_path: Path) -> None:
-    client = router_on(tiny_language_model(tmp_path / "tiny", ["Who?"])).models.client("route")
-    assert client is not None
-    assert client.limits.concurrency == 1
-    assert client.price is None
-
-
-def test_only_the_filter_may_be_a_cross_encoder() -> None:
-    with pytest.raises(ModelMisconfigured, match="it cannot do the role 'answer'"):
-        Models({"answer": ModelChoice("cross-encoder/here")})
-
-
-def test_a_cross_encoder_with_other_labels_is_refused(tmp_path: Path) -> None:
-    folder = tiny_cross_encoder(tmp_path / "two", ["yes", "no"])
-    with pytest.raises(ModelMisconfigured, match=r"has the labels \['no', 'yes'\]"):
-        asyncio.run(labels_by([judged("the bridge is old", "is the bridge old", "neutral")], filter_on(folder)))
-
-
 def filter_on(folder: str) -> Filter:
     return Filter(Models({"filter": ModelChoice(f"cross-encoder/{folder}")}))
 

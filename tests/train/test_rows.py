@@ -2,20 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from flows.train import TrainOptions, train_step
-from prompts.engine.models import ModelChoice, Models
 from prompts.route import Route
 from prompts.text.question import parse_question
 from storage.errors import UsageError
 from storage.training_records import DataCard, FilterRow, PreferenceRow, RewriteRow
-from tasks.train.filter import macro_f1
-from tasks.train.rewriter import gold_rank
-from tasks.train.rows import divided, fold, read_questions, read_rows, stored
+from tasks.train.rows import read_questions, read_rows, stored
 from tests.flows.conftest import Command
 from tests.server.client import Server
 from tests.train.conftest import PAGES, preferences
@@ -56,27 +52,12 @@ def test_questions_bring_their_gold(tmp_path: Path) -> None:
     assert second.answers == ("1931",)
 
 
-def test_a_question_never_stands_on_both_sides() -> None:
-    rows = [row.model_copy(update={"id": f"{row.id}{turn}"}) for row in preferences() for turn in "ab"]
-    known, held_out = divided(rows)
-    assert len(known) + len(held_out) == len(rows)
-    assert held_out
-    assert not {fold(row.question) for row in known} & {fold(row.question) for row in held_out}
-
-
 def test_a_last_line_that_a_kill_has_cut_is_taken_away(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     whole = [row.model_dump_json() for row in preferences()[:3]]
     path.write_text("\n".join(whole)[:-9], encoding="utf-8")
     assert [row.id for row in stored(path, PreferenceRow)] == ["0", "1"]
     assert path.read_text(encoding="utf-8") == f"{whole[0]}\n{whole[1]}\n"
-
-
-def test_macro_f1_counts_each_label_alike() -> None:
-    gold = ["neutral"] * 8 + ["entailment"] * 2
-    scores = macro_f1(gold, ["neutral"] * 10)
-    assert scores["accuracy"] == 0.8
-    assert scores["macro-F1"] == pytest.approx((2 * 8 / 18) / 2)
 
 
 # --- a router without a GPU ------------------------------------------------------------------------------------------
@@ -105,12 +86,6 @@ def test_a_linear_router_is_trained_compared_and_used_by_the_command(copied: Com
     assert "trellis train router" in broken.err
 
 
-def test_where_nothing_is_held_out_no_score_is_told(copied: Command, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "rows.jsonl", [row.model_dump() for row in divided(preferences())[0]])
-    ended = copied("train", "router", "--rows", str(path))
-    assert (ended.code, "no question is held out" in ended.out, "accuracy" in ended.out) == (0, True, False)
-
-
 def test_nothing_is_trained_on_an_evaluation_set(copied: Command, tmp_path: Path) -> None:
     rows = [row.model_dump() for row in preferences()]
     path = write_rows(tmp_path / "rows.jsonl", rows)
@@ -121,22 +96,6 @@ def test_nothing_is_trained_on_an_evaluation_set(copied: Command, tmp_path: Path
     report = copied("train", "router", "--rows", str(path), "--exclude", str(asked), "--json").json
     assert report["left_out"] == {"evaluation set": 1}
     assert report["rows"] + report["held_out"] == 15
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("router",), "There is nothing to train on"),
-        (("rewriter", "--rows", "x", "--by", "dpo"), "A rewriter is not trained by 'dpo'"),
-        (("filter", "--rows", "x"), "Name a model or its folder: --base"),
-        (("router", "--tasks", "5"), "needs a model for the role 'synthesize'"),
-        (("router", "--rows", "no-such-file"), "There is no file no-such-file"),
-    ],
-)
-def test_what_cannot_be_trained_is_said_in_words(copied: Command, options: Sequence[str], words: str) -> None:
-    ended = copied("train", *options)
-    assert ended.code == 2
-    assert words in ended.err
 
 
 # --- rows made by models ---------------------------------------------------------------------------------------------
@@ -206,11 +165,6 @@ def test_a_rewriting_is_a_row_only_where_it_finds_the_gold_better(model_server: 
     assert rows["worse"].after < rows["worse"].before
 
 
-def test_without_gold_documents_the_first_passage_with_an_answer_counts(tmp_path: Path) -> None:
-    (question,) = read_questions(write_rows(tmp_path / "q.jsonl", [{"question": "Where?", "answers": ["Velin"]}]))
-    assert gold_rank(question, []) == 0.0
-
-
 def test_labels_against_the_gold_are_stored_and_not_trained_on(model_server: Server, tmp_path: Path) -> None:
     def labelled(label: str) -> str:
         one = {"passage": 1, "explanation": "because", "label": label, "against": None}
@@ -232,14 +186,6 @@ def test_labels_against_the_gold_are_stored_and_not_trained_on(model_server: Ser
     rows = stored(tmp_path / "out" / "rows.jsonl", FilterRow)
     assert {row.source for row in rows} == {"judged", "judged, against the gold"}
     assert all(row.explanation == "because" for row in rows)
-
-
-def test_an_adapter_that_vllm_serves_is_asked_for_by_its_name(model_server: Server) -> None:
-    choice = ModelChoice("hosted_vllm/router-dpo", model_server.base_url, "k")
-    models = Models({"route": choice})
-    Route(models).module(question="Whose teacher designed Orla Bridge?", core_content=[])
-    bodies = [request["body"] for request in model_server.requests() if request["step"] == "route"]
-    assert [body["model"] for body in bodies if isinstance(body, dict)] == ["router-dpo"]
 
 
 def test_a_router_is_compiled_from_rows_compared_and_put_to_use(model_server: Server, tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""The roles that a model may have, and how calls are made; DSPy is not loaded for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from prompts.engine.providers import GgufSettings
+
+Role = Literal[
+    "extract",
+    "resolve",
+    "summarize",
+    "report",
+    "rewrite",
+    "classify",
+    "filter",
+    "route",
+    "structurize",
+    "decompose",
+    "answer",
+    "judge",
+    "tune",
+    "synthesize",
+]
+ROLES: tuple[Role, ...] = get_args(Role)
+# Nobody waits for these with a question on the screen.
+BACKGROUND: frozenset[Role] = frozenset(
+    {"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"}
+)
+
+
+def priority(role: Role) -> int:
+    """0 for a question's own calls, 1 for work in the background; the lower goes first."""
+    return int(role in BACKGROUND)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """How calls are made.
+
+    Limits hold for each server, `timeout` (seconds; None: the usual ones) for each try,
+    `max_tokens` for each answer. `sampling` holds what the user has set for each role: a
+    temperature, and other parameters under the server's names. Without a temperature it is 0, and
+    `retry_temperature` at a second try.
+    """
+
+    concurrency: int = 16
+    max_attempts: int = 6
+    timeout: float | None = None
+    max_tokens: int = 4096
+    gguf: GgufSettings = field(default_factory=GgufSettings)
+    sampling: Mapping[Role, Mapping[str, object]] = field(default_factory=dict)
+    retry_temperature: float = 0.5

@@ -1,0 +1,227 @@
+"""Which names mean one thing: one form, what texts state, and a model's verdict on near names.
+
+A pure function of the mentions, of the verdicts and of vectors; no order and no history counts.
+
+1. Names that differ in their writing alone have one form ("Tolkien, J. R. R.", "Hask Steel Inc.").
+2. Names that a text states to mean the same are one ("A, also known as B", 中文(English)).
+3. A document whose title qualifies a name ("Mercury (planet)") means that thing by the bare name;
+   where nothing else bears the name, every document does.
+4. Names with near vectors beside the same rare names are one where a model says so.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from networkx.utils import UnionFind
+
+from prompts.engine.embedders import Embedder
+from prompts.extract import ALIAS_PREDICATE
+from prompts.resolve import MOST_SAID, MOST_SHARED, Decided, NameInContext, Pair
+from prompts.text.names_zh import is_generic
+from storage.graph_records import Extraction
+from storage.provenance import DocumentName
+from storage.records import by_key
+from tasks.resolve.keys import Resolved, bare_key, form, kinds_differ, main_kind, name_key
+
+_SAME_FORM = "the same name in another form"
+_STATED = "the text states that both names mean the same"
+_QUALIFIED = "only one thing of this name is described"
+_TITLED = "the document's title names it with a qualifier"
+NEAREST = 3  # names that each one is compared with
+LEAST_COSINE = 0.7  # of two names, from which a model is asked
+_TELLING = 6  # documents, at most, that name what is to tell something
+_PASSAGES = 20  # of a name whose other names are compared
+_ROWS = 1024  # vectors compared at once
+
+OpenPair = tuple[tuple[str, str], Pair]  # two keys, and what there is to decide on them by
+
+
+class Extractions(Protocol):
+    """All extractions of a generation; no more is read than is needed: its `ExtractionStore`."""
+
+    def names(self) -> Iterable[tuple[str, str, int]]:
+        """(name, kind, how often it is mentioned as that), by name."""
+
+    def naming(self) -> Iterable[tuple[str, str]]:
+        """(chunk, name), each once."""
+
+    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+        """(chunk, source, predicate, target) of statements with this predicate or a name."""
+
+    def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
+        """Those of these chunks (None: of all), whole."""
+
+
+@dataclass(frozen=True)
+class NamesRead:
+    """What the mentions say of each key of a name, sorted, and what is joined without a model.
+
+    `keys` by document and `documents` by key, `written` the ways in which a key is written,
+    `titles` the key of each document's title.
+    """
+
+    keys: Mapping[str, Sequence[str]]
+    documents: Mapping[str, Sequence[str]]
+    kinds: Mapping[str, str]
+    written: Mapping[str, Sequence[str]]
+    titles: Mapping[str, str]
+    joined: Sequence[tuple[str, str, str]]  # two keys, and why
+
+
+def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
+    """`documents` maps chunks to documents, `titles` documents to titles."""
+    written: dict[str, list[str]] = defaultdict(list)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, kind, count in extractions.names():
+        key = name_key(name)
+        counts[key][kind] += count
+        if name not in written[key][-1:]:
+            written[key].append(name)
+    keys: dict[str, set[str]] = defaultdict(set)
+    for chunk, name in extractions.naming():
+        keys[documents[chunk]].add(name_key(name))
+    in_order = {document: sorted(keys[document]) for document in sorted(keys)}
+    stated = {
+        (name_key(source), name_key(target))
+        for _, source, predicate, target in extractions.related(ALIAS_PREDICATE, ())
+        if predicate == ALIAS_PREDICATE
+    }
+    kinds = {key: main_kind(counted) for key, counted in counts.items()}
+    title_keys = {document: name_key(title) for document, title in titles.items()}
+    return NamesRead(
+        keys=in_order,
+        documents=by_key((key, document) for document, own in in_order.items() for key in own),
+        kinds=kinds,
+        written=written,
+        titles=title_keys,
+        joined=list(_joined(written, kinds, frozenset(title_keys.values()), sorted(stated))),
+    )
+
+
+def _joined(
+    written: Mapping[str, Sequence[str]],
+    kinds: Mapping[str, str],
+    titled: Collection[str],
+    stated: Sequence[tuple[str, str]],
+) -> Iterator[tuple[str, str, str]]:
+    """The pairs of keys that mean one thing without a model's verdict, and why."""
+    qualified = by_key((bare, key) for key in sorted(written) if (bare := bare_key(key)))
+    shared = {bare for bare, keys in qualified.items() if len(keys) > 1}  # names that several things bear
+    partners: dict[str, set[str]] = defaultdict(set)
+    for one, other in stated:
+        partners[one].add(other)
+        partners[other].add(one)
+    for one, other in stated:
+        apart = kinds_differ(kinds.get(one, ""), kinds.get(other, ""))
+        unclear = {one, other} & shared or any(_is_of_several(key, partners[key]) for key in (one, other))
+        if one != other and not (apart or unclear or is_generic(one) or is_generic(other)):
+            yield one, other, _STATED
+    for bare, keys in qualified.items():
+        if len(keys) == 1 and bare in written and bare not in titled:
+            yield bare, keys[0], _QUALIFIED
+    alone = (key for key in sorted(written) if key not in shared and not bare_key(key))
+    for same in by_key((form(name), key) for key in alone for name in written[key]).values():
+        for key in same[1:]:
+            # Two documents with a title each are about two things.
+            if not kinds_differ(kinds[same[0]], kinds[key]) and not {key, same[0]} <= set(titled):
+                yield same[0], key, _SAME_FORM
+
+
+def _is_of_several(key: str, partners: Collection[str]) -> bool:
+    """Whether a short form stands for several full names."""
+    return " " not in key and sum(" " in partner for partner in partners) > 1
+
+
+def resolve(read: NamesRead, verdicts: Iterable[tuple[tuple[str, str], Decided]]) -> Resolved:
+    """The group of every (document, key), called by its least key."""
+    union, reasons = UnionFind(sorted(read.written)), dict[str, str]()
+    same = [(*keys, decided.reason) for keys, decided in verdicts if decided.same]
+    for one, other, reason in [*read.joined, *same]:
+        union.union(one, other)
+        reasons.setdefault(one, reason)
+        reasons.setdefault(other, reason)
+    group_of = {key: min(group) for group in union.to_sets() for key in group}
+    keys: dict[DocumentName, str] = {}
+    why: dict[DocumentName, str] = {}
+    for document, names in read.keys.items():
+        title = read.titles.get(document, "")
+        for key in names:
+            meant = title if title and key == bare_key(title) else key
+            keys[document, key] = group_of.get(meant, meant)
+            if reason := _TITLED if meant != key else reasons.get(key, ""):
+                why[document, key] = reason
+    return Resolved(keys, why)
+
+
+# --- what a model is asked -----------------------------------------------------------------------
+
+
+def open_pairs(
+    read: NamesRead, extractions: Extractions, documents: Mapping[str, str], embedder: Embedder
+) -> list[OpenPair]:
+    """The near names that nothing has joined, with what is said of them and stands beside both."""
+    union = UnionFind(sorted(read.written))
+    for one, other, _ in read.joined:
+        union.union(one, other)
+    titled = set(read.titles.values())
+    near = [
+        (one, other)
+        for one, other in _near_names(read, embedder)
+        if union[one] != union[other]
+        and not kinds_differ(read.kinds[one], read.kinds[other])
+        and not {one, other} <= titled
+    ]
+    wanted = {key for pair in near for key in pair}
+    naming = {document for key in wanted for document in read.documents[key]}
+    chunks = [chunk for chunk, document in documents.items() if document in naming]
+    found = extractions.extractions(chunks) if chunks else []
+    beside: dict[str, set[str]] = defaultdict(set)
+    passages: Counter[str] = Counter()
+    said: set[tuple[str, str, str]] = set()
+    for extraction in found:
+        keys = {name_key(mention.name) for mention in extraction.mentions}
+        for key in keys & wanted:
+            passages[key] += 1
+            beside[key] |= keys if passages[key] <= _PASSAGES else set()
+        for mention in extraction.mentions:
+            if mention.description and (key := name_key(mention.name)) in wanted:
+                said.add((key, documents[extraction.chunk], mention.description))
+    quoted = by_key((key, description) for key, _, description in sorted(said))
+
+    def named(key: str) -> NameInContext:
+        statements = tuple(quoted.get(key, [])[:MOST_SAID])
+        return NameInContext(name=read.written[key][0], kind=read.kinds[key], said=statements)
+
+    return [
+        ((one, other), Pair(first=named(one), second=named(other), shared=shared))
+        for one, other in near
+        if (shared := _shared(beside[one] & beside[other], (one, other), read))
+    ]
+
+
+def _near_names(read: NamesRead, embedder: Embedder) -> list[tuple[str, str]]:
+    """The pairs of keys of which one is among the nearest of the other, in order."""
+    keys = [key for key in sorted(read.written) if embedder.reads(read.written[key][0])]
+    if len(keys) < 2:
+        return []
+    vectors = embedder.embed([read.written[key][0] for key in keys])
+    pairs = set[tuple[str, str]]()
+    for at in range(0, len(keys), _ROWS):
+        cosines = vectors[at : at + _ROWS] @ vectors.T
+        cosines[np.arange(len(cosines)), np.arange(at, at + len(cosines))] = -1.0
+        most = min(NEAREST, len(keys) - 1)
+        nearest = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
+        for row, column in zip(*np.nonzero(np.take_along_axis(cosines, nearest, 1) >= LEAST_COSINE), strict=True):
+            pairs.add(tuple(sorted((keys[at + row], keys[nearest[row, column]]))))
+    return sorted(pairs)
+
+
+def _shared(keys: Collection[str], names: tuple[str, str], read: NamesRead) -> tuple[str, ...]:
+    """Of the names beside both those that few documents name, the rarest first."""
+    own = {word for name in names for word in name.split()}
+    telling = [key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())]
+    telling.sort(key=lambda key: (len(read.documents[key]), key))
+    return tuple(read.written[key][0] for key in telling[:MOST_SHARED])
