@@ -1,8 +1,12 @@
-"""`trellis demo`: the sample corpus, indexed and asked without a model."""
+"""`trellis demo`: the sample corpus, indexed and asked without a model, then with one at hand."""
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
+
+import httpx
+from pydantic import SecretStr
 
 import flows
 from flows.cli.ask import show_answer
@@ -15,7 +19,8 @@ from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
-from flows.settings import load_settings
+from flows.setting_areas import RoleSettings
+from flows.settings import Settings, load_settings
 from prompts.engine.models import OFFLINE
 from storage.answer_records import Answer
 from storage.errors import UsageError
@@ -40,6 +45,11 @@ FAMILIES = (
     ),
     ("in Chinese", "q12", AskOptions()),
 )
+# The questions that a model at hand answers too: on a laptop each takes up to a minute.
+ASKED_OF_A_MODEL = ("q01", "q03", "q12")
+# Where Ollama and llama.cpp's server listen unless they are told otherwise.
+LOCAL_SERVERS = {"Ollama": "http://127.0.0.1:11434/v1", "llama.cpp": "http://127.0.0.1:8080/v1"}
+LOOK = 0.5  # seconds for a server on this machine to say which models it has
 NEXT = """
 Try next
   trellis ask "Which bridges did Ilse Marrand design?" --workspace {0}
@@ -53,7 +63,8 @@ Try next
 def demo(*, common: Common = COMMON) -> None:
     """Index the sample corpus, ask a question of each family, and say what to try next.
 
-    Nothing of this asks a model.
+    Nothing of this asks a model. Where one is set, or a server on this machine has one, it answers
+    some of the questions once more.
     """
     screen = common.screen
     workspace = common.workspace or WORKSPACE
@@ -70,7 +81,17 @@ def demo(*, common: Common = COMMON) -> None:
     answers = [
         _answer(questions.get(name, name), options, runtime, family, screen) for family, name, options in FAMILIES
     ]
-    result = {"index": report, "answers": answers}
+    by_model = []
+    if (found := model_at_hand(settings)) is not None:
+        model, where = found
+        number = len(ASKED_OF_A_MODEL)
+        screen.note(f"{where} answers {number} of these questions from the same passages.")
+        only_answers = {"lm": OFFLINE, "roles": {"answer": model}, "effort": "low"}
+        asking = open_runtime(settings.model_copy(update=only_answers), reading=True)
+        by_model = [
+            _answer(questions[name], AskOptions(), asking, f"answered by {where}", screen) for name in ASKED_OF_A_MODEL
+        ]
+    result = {"index": report, "answers": answers, "by_model": by_model}
     screen.result(result, lambda: screen.exactly(f"{NEXT.format(workspace)}\n"))
 
 
@@ -85,6 +106,25 @@ def _answer(question: str, options: AskOptions, runtime: Runtime, title: str, sc
         screen.line(f"{title}{after}", style="dim")
         show_answer(answer, screen, most_lines=SHOWN_SOURCES)
     return answer
+
+
+def model_at_hand(settings: Settings, servers: Mapping[str, str] = LOCAL_SERVERS) -> tuple[RoleSettings, str] | None:
+    """The model that is set for answers, or the first of a server on this machine, and its name."""
+    if (choice := settings.model_choices()["answer"]) is not None:
+        key = SecretStr(choice.api_key) if choice.api_key else None
+        model = RoleSettings(model=choice.name, base_url=choice.base_url, api_key=key)
+        return model, choice.name
+    for server, address in servers.items():
+        try:
+            listed = httpx.get(f"{address}/models", timeout=LOOK, trust_env=False)
+            names = [str(model["id"]) for model in listed.json()["data"]]
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            continue  # nothing listens there, or another program
+        if name := next((name for name in names if "embed" not in name.lower()), ""):
+            key = SecretStr("none")
+            model = RoleSettings(model=f"openai/{name}", base_url=address, api_key=key)
+            return model, f"{name} ({server})"
+    return None
 
 
 def sample_folder() -> Path:
