@@ -5,6 +5,8 @@ import json
 import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -13,10 +15,12 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import Progress as Bars
 
+from flows.runtime import Progress
 from flows.usage import Result, error_of, facts_of
 from storage.errors import EvaluationGate
 from tasks.watching import watched
 
+EVERY = 10.0  # seconds between two lines about what goes on
 # What steers a terminal: controls, and what turns the direction of writing.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -109,18 +113,13 @@ class Screen:
             self.json({"error": told})
 
     @contextmanager
-    def progress(self) -> Iterator[Callable[[str, int, int], None]]:
-        """Show progress while the block runs: bars on a terminal, elsewhere a line a step."""
-        steps = dict[str, object]()
-
-        def begin(step: str, begins: bool = True) -> None:
-            if begins and step not in steps:  # each passage may be a step of its own
-                steps[step] = None
-                self.note(f"{step} …")
-
+    def progress(self, every: float = EVERY) -> Iterator[Progress]:
+        """Show progress while the block runs: bars on a terminal; elsewhere a line as each step
+        begins, and one `every` so many seconds.
+        """
         if not sys.stderr.isatty():
-            with watched(begin):
-                yield lambda step, done, total: begin(step)
+            with _Lines(self.note).running(every) as report:
+                yield report
             return
         with Bars(console=Console(stderr=True), transient=True) as bars:
             shown = {"working": bars.add_task("working", total=None)}
@@ -136,6 +135,53 @@ class Screen:
 def harmless(text: str) -> str:
     """Give the text without what steers a terminal."""
     return STEERING.sub("\ufffd", text)
+
+
+class _Lines:
+    """Progress in lines: which step has begun, and how far the steps are."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._started = time.monotonic()
+        self._begun = set[str]()
+        self._under_way = dict[str, str]()
+
+    @contextmanager
+    def running(self, every: float) -> Iterator[Progress]:
+        """Write the lines while the block runs."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._write_every, args=(every, ended), daemon=True)
+        thread.start()
+        try:
+            with watched(self._step):
+                yield self._report
+        finally:
+            ended.set()
+            thread.join()
+
+    def _step(self, name: str, begins: bool) -> None:
+        if begins:
+            self._begin(name)
+        else:
+            self._under_way.pop(name, None)
+
+    def _report(self, step: str, done: int, total: int) -> None:
+        self._begin(step)
+        self._under_way[step] = f" {done} of {total}"
+        if done >= total:
+            del self._under_way[step]
+
+    def _begin(self, step: str) -> None:
+        if step not in self._begun:  # each passage, or question, may be a step of its own
+            self._begun.add(step)
+            self._write(f"{step} …")
+        self._under_way.setdefault(step, "")
+
+    def _write_every(self, seconds: float, ended: threading.Event) -> None:
+        while not ended.wait(seconds):
+            steps = [f"{step}{done}" for step, done in list(self._under_way.items())]
+            so_far = time.monotonic() - self._started
+            self._write(f"{', '.join(steps) or 'working'} ({so_far:.0f} s so far)")
 
 
 def rounded(value: object, name: str = "") -> object:

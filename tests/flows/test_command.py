@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from flows.__main__ import main
 from flows.cli.command import COMMANDS as COMMAND_TABLE
 from flows.cli.command import trellis_app
+from flows.cli.screen import Screen
 from flows.settings import TAILORING_FILE
 from flows.usage import ledger
 from storage.answer_records import Answer, Retrieval
@@ -117,6 +119,29 @@ def test_a_mistyped_command_is_told_to_programs_too(capsys: pytest.CaptureFixtur
     assert main(["indx", ".", "--json"]) == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert (error["type"], "'index'" in error["remedy"]) == ("UsageError", True)
+
+
+def test_a_run_that_nobody_watches_tells_its_steps(fresh: Command, source: Path) -> None:
+    done = fresh("index", str(source), "--json")
+    told = [line.removesuffix(" …") for line in done.err.splitlines() if line.endswith(" …")]
+    assert [step for step in told if step in ("load", "chunk", "extract", "publish")] == [
+        "load",
+        "chunk",
+        "extract",
+        "publish",
+    ]
+    assert len(told) == len(set(told)), "each step is told once"
+
+
+def test_a_long_step_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ""
+    with Screen(as_json=False).progress(every=0.01) as report:
+        report("extract", 3, 7)
+        deadline = time.monotonic() + PATIENCE
+        while "extract 3 of 7 (" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert "extract 3 of 7 (" in said
 
 
 @pytest.mark.parametrize(
