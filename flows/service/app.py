@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from flows.runtime import ASKING, check_prices
-from flows.service import mcp_server, openai_api, page_routes, rest
+from flows.service import mcp_server, ollama_api, openai_api, page_routes, rest
 from flows.service.access import (
     Guard,
     KeyList,
@@ -101,7 +101,7 @@ def create_app(
     )
     app.state.service, app.state.keys, app.state.mcp = service, KeyList(settings.service), mcp
     app.state.begun = lambda: None  # whoever serves it wants to be told
-    for router in (rest.router, openai_api.router, page_routes.router, mcp_server.router):
+    for router in (rest.router, openai_api.router, ollama_api.router, page_routes.router, mcp_server.router):
         app.include_router(router)
     _add_health(app, service)
     _add_errors(app)

@@ -100,7 +100,7 @@ class Questions:
 
     async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
         """Answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
-        async with self._turn(name) as meter:
+        async with self.turn(name) as meter:
             options = replace(options, meter=meter)
             answer = await self._workspaces.ask(name, question, options, as_of)
         self._metrics.answer(name, answer)
@@ -108,13 +108,16 @@ class Questions:
 
     async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
         """Find the best passages of a workspace, without an answer."""
-        async with self._turn(name) as meter:
+        async with self.turn(name) as meter:
             options = replace(options, meter=meter)
             return await self._workspaces.retrieve(name, question, options, as_of)
 
     @asynccontextmanager
-    async def _turn(self, name: str) -> AsyncIterator[Meter]:
-        """Give the ledger of what the caller asks; it counts however the block ends."""
+    async def turn(self, name: str) -> AsyncIterator[Meter]:
+        """Give the ledger of what the caller asks; it counts however the block ends.
+
+        Raises TooOften where the caller has used up what a day has.
+        """
         async with self._places:
             self._limits.check()
             meter = Meter()

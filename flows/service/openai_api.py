@@ -1,4 +1,4 @@
-"""OpenAI's chat interface (/v1) for the clients that speak it.
+"""OpenAI's interface (/v1), of chats and embeddings, for the clients that speak it.
 
 The models are `trellis`, which chooses how to answer, and `trellis-MODE`; `@WORKSPACE` at the end
 names another workspace than the default one. What is streamed as the answer is the answer: its
@@ -6,12 +6,14 @@ pieces come when it is checked, since no client can take one back. The draft tha
 before comes as `reasoning_content`, which clients fold away.
 """
 
+import base64
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,6 +26,8 @@ from flows.service.access import needs
 from flows.service.asking import AskRequest, Event, Service, note_question
 from flows.service.rest import NOT_BUFFERED, Here
 from flows.service.workspaces import DEFAULT
+from flows.session import Session
+from prompts.engine.spending import Meter
 from prompts.text.regex import regex
 from storage.answer_records import Answer
 from storage.errors import NotFound, UsageError
@@ -31,6 +35,7 @@ from storage.errors import NotFound, UsageError
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs("ask"))], tags=["openai"])
 NAME = "trellis"
 PIECE = 48  # characters of a piece of a streamed answer
+MOST_TEXTS = 2048  # to embed at once
 Json = dict[str, Any]
 
 
@@ -50,10 +55,13 @@ class ChatMessage(BaseModel):
 
     role: str
     content: str | list[TextPart] | None = None
+    images: list[object] | None = None  # as Ollama's clients send pictures
 
     @property
     def text(self) -> str:
-        """The words. UsageError for a part that is no text."""
+        """The words. UsageError for a part that is no text, and for pictures."""
+        if self.images:
+            raise UsageError("A message holds pictures (`images`).", "Only text can be asked.")
         if not isinstance(self.content, list):
             return self.content or ""
         for part in self.content:
@@ -96,6 +104,7 @@ def model_names(service: Service) -> list[str]:
 
 def place_of(model: str, service: Service) -> tuple[str, str]:
     """Give the workspace and the mode of a model. Raises NotFound."""
+    model = model.removesuffix(":latest")  # which Ollama's clients put behind names
     if model not in model_names(service):
         remedy = f"Use {NAME!r}, or another of GET /v1/models."
         raise NotFound(f"There is no model {model[:80]!r}.", remedy)
@@ -116,14 +125,20 @@ def with_footnotes(answer: Answer) -> str:
     return f"{text}\n\n---\n{notes}" if notes else text
 
 
-def _about(answer: Answer) -> Json:
+def pieces_of(answer: Answer) -> list[str]:
+    """Cut an answer with its sources into what is streamed."""
+    text = with_footnotes(answer)
+    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+
+
+def about(answer: Answer) -> Json:
     """Say what no other server has: the citations, and how the answer came about."""
-    about = {
+    found = {
         "mode": answer.trace.mode,
         "fallback": answer.fallback,
         "generation": answer.generation,
     }
-    return {"citations": [row.model_dump() for row in answer.citations], "trellis": about}
+    return {"citations": [row.model_dump() for row in answer.citations], "trellis": found}
 
 
 def _tokens(answer: Answer) -> Json:
@@ -158,7 +173,7 @@ async def complete(chat: ChatRequest, request: Request, service: Here) -> Json |
     message = {"role": "assistant", "content": with_footnotes(answer)}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     more = {"object": "chat.completion", "choices": [choice], "usage": _tokens(answer)}
-    return {**head, **more, **_about(answer)}
+    return {**head, **more, **about(answer)}
 
 
 async def _chunks(events: AsyncIterator[Event], chat: ChatRequest, head: Json) -> AsyncIterator[bytes]:
@@ -171,10 +186,9 @@ async def _chunks(events: AsyncIterator[Event], chat: ChatRequest, head: Json) -
     yield chunk({"role": "assistant", "content": ""})
     async for event in events:
         if isinstance(event.data, Answer):
-            text = with_footnotes(event.data)
-            for start in range(0, len(text), PIECE):
-                yield chunk({"content": text[start : start + PIECE]})
-            yield chunk({}, "stop", **_about(event.data))
+            for piece in pieces_of(event.data):
+                yield chunk({"content": piece})
+            yield chunk({}, "stop", **about(event.data))
             if (chat.stream_options or {}).get("include_usage"):
                 yield _line({**head, "choices": [], "usage": _tokens(event.data)})
         elif event.event == "error":
@@ -188,3 +202,45 @@ async def _chunks(events: AsyncIterator[Event], chat: ChatRequest, head: Json) -
 
 def _line(message: Json) -> bytes:
     return b"data: " + to_json(message) + b"\n\n"
+
+
+class EmbeddingRequest(BaseModel):
+    """Texts to embed with the model that a workspace is embedded with."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
+    model: str = NAME
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+@router.post("/embeddings")
+async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
+    """The vectors of texts as passages, by the embedding model of `trellis@WORKSPACE`."""
+    workspace, _ = place_of(wanted.model, service)
+    texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
+    async with service.questions.turn(workspace) as meter:
+        name, vectors = await service.workspaces.read(workspace, lambda session: _embedded(session, texts, meter))
+    tokens = sum(spent.input_tokens for _, _, spent in meter.rows())
+    rows = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": base64.b64encode(vector.tobytes()).decode()
+            if wanted.encoding_format == "base64"
+            else vector.tolist(),
+        }
+        for index, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": rows, "model": name, "usage": usage}
+
+
+def _embedded(session: Session, texts: Sequence[str], meter: Meter) -> tuple[str, "np.typing.NDArray[np.float32]"]:
+    """Give the embedder's name and a little-endian matrix, a row a text. Raises UsageError."""
+    embedder = session.runtime.embedder.metered(meter)
+    for index, text in enumerate(texts):
+        if not text.strip() or not embedder.reads(text):
+            message = f"The embedding model {embedder.name!r} cannot read text {index}."
+            raise UsageError(message, "Leave it out, or set another model (TRELLIS_EMBEDDING).")
+    return embedder.name, np.asarray(embedder.embed(texts, keep=False), dtype="<f4")

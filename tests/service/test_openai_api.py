@@ -1,7 +1,9 @@
-"""OpenAI's interface as its own client sees it."""
+"""OpenAI's interface as its own client sees it, and Ollama's."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.server.client import Server
@@ -74,3 +76,28 @@ def test_errors_are_those_that_the_client_knows(start: Start) -> None:
         client.chat.completions.create(model="trellis", messages=[{"role": "user", "content": [image]}])
     with pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="wrong").models.list()
+    with pytest.raises(openai.BadRequestError, match="cannot read"):  # this workspace has no vectors
+        client.embeddings.create(model="trellis", input="Orla Bridge")
+
+
+def test_embeddings_are_those_of_the_workspace(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_EMBEDDING", "bundled")
+    client = client_for(start)
+    texts = ["a bridge", "a bridge", "salt"]
+    plain = client.embeddings.create(model="trellis", input=texts, encoding_format="float").data
+    packed = client.embeddings.create(model="trellis", input=texts).data
+    assert np.allclose([row.embedding for row in packed], [row.embedding for row in plain])
+    assert len(plain[0].embedding) == 384
+    assert plain[0].embedding == plain[1].embedding != plain[2].embedding
+
+
+def test_ollamas_clients_are_answered_in_lines(start: Start) -> None:
+    client = start()
+    assert "trellis:latest" in {row["name"] for row in client.get("/api/tags").json()["models"]}
+    body = {"model": "trellis:latest", "messages": [{"role": "user", "content": QUESTION}]}
+    lines = [json.loads(line) for line in client.post("/api/chat", json=body).text.splitlines()]
+    text = "".join(line["message"]["content"] for line in lines)
+    assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    whole = client.post("/api/chat", json={**body, "stream": False}).json()
+    assert whole["message"]["content"] == text
+    assert "Tomas Reyd" in text
