@@ -1,20 +1,22 @@
 """MCP: the workspace's answers, entities, reports and sources as tools of the Model Context
-Protocol.
+Protocol, its documents and reports also as resources.
 
 Over stdio (`trellis mcp`) for one workspace, and in the service over streamable HTTP at
 /mcp/WORKSPACE. Each tool only reads; what it gives is bounded, because a model reads it.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from typing import Annotated, TypeVar
+from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
+from mcp.types import Resource, ToolAnnotations
 from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -27,7 +29,7 @@ from flows.service.workspaces import DEFAULT, Workspaces
 from flows.session import Session
 from prompts.engine.errors import EngineError
 from storage.answer_records import Citation, Effort, Fallback, Passage
-from storage.errors import NotFound, TrellisError
+from storage.errors import NoGeneration, NotFound, TrellisError
 from storage.records import Record
 
 T = TypeVar("T")
@@ -39,8 +41,11 @@ INSTRUCTIONS = (
     "document's text at the offsets that the others name."
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+LISTED = 200  # resources of a kind
 SHOWN = 25  # relations, claims, reports
 WINDOW = 4_000  # characters of a source
+# An id of a document is never used as the name of a file.
+ANY_ID = ResourceSecurity(exempt_params={"document", "report"})
 
 
 class ToolAnswer(Record):
@@ -67,9 +72,22 @@ class ToolSource(Record):
     text: str
 
 
+class _Server(MCPServer):
+    """A server whose resources are those of the generation that holds now."""
+
+    listed: Callable[[], Awaitable[list[Resource]]]
+
+    async def list_resources(self) -> list[Resource]:
+        """List the first documents and the most important reports; the templates reach all."""
+        try:
+            return await self.listed()
+        except NoGeneration:
+            return []
+
+
 def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT) -> MCPServer:
-    """Make the tools of one workspace."""
-    server = MCPServer(
+    """Make the tools and resources of one workspace."""
+    server = _Server(
         "trellis",
         title="Trellis",
         instructions=INSTRUCTIONS,
@@ -156,16 +174,70 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
             text=stored.text[start:end],
         )
 
+    _add_resources(server, workspaces, name)
     return server
 
 
+def _add_resources(server: _Server, workspaces: Workspaces, name: str) -> None:
+    """Add documents and reports, which go by the generation that holds now."""
+
+    @server.resource("trellis://documents/{+document}", mime_type="text/plain", security=ANY_ID)
+    async def document(document: str) -> str:
+        """The stored text of a document."""
+        with _told(ResourceError):
+            return await workspaces.read(
+                name, lambda session: session.generation.documents.document(unquote(document)).text
+            )
+
+    @server.resource("trellis://reports/{report}", mime_type="text/markdown", security=ANY_ID)
+    async def report(report: str) -> str:
+        """A report in full, as Markdown."""
+        with _told(ResourceError):
+            view = await workspaces.read(name, lambda session: _report(report, session))
+        rows = (f"## {row.summary}\n\n{row.explanation}\n\n> {row.quote}" for row in view.findings)
+        return "\n\n".join([f"# {view.title}", view.summary, *rows])
+
+    server.listed = lambda: workspaces.read(name, _resources)
+
+
+def _report(name: str, session: Session) -> reading.ReportView:
+    """Give a report in full."""
+    generation = session.generation
+    return reading.report_view(name, reading.list_reports(generation), generation)
+
+
+def _resources(session: Session) -> list[Resource]:
+    """List the first documents and reports."""
+    documents = session.generation.documents.summaries()[:LISTED]
+    reports = [*reading.list_reports(session.generation).values()][:LISTED]
+    return [
+        *(
+            Resource(
+                uri=f"trellis://documents/{quote(row.id)}",
+                name=row.id,
+                title=row.title,
+                mime_type="text/plain",
+            )
+            for row in documents
+        ),
+        *(
+            Resource(
+                uri=f"trellis://reports/{row.community}",
+                name=row.title,
+                mime_type="text/markdown",
+            )
+            for row in reports
+        ),
+    ]
+
+
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(kind: type[ToolError] | type[ResourceError] = ToolError) -> Iterator[None]:
     """Tell errors that are raised on purpose, with their remedy, as the protocol tells them."""
     try:
         yield
     except (TrellisError, EngineError) as error:
-        raise ToolError(f"{error.message} {error.remedy}".strip()) from error
+        raise kind(f"{error.message} {error.remedy}".strip()) from error
 
 
 class McpEndpoint:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from flows.service.access import new_key
@@ -97,12 +97,24 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
         assert report["title"] == listed[0]["title"]
 
 
+async def test_documents_and_reports_are_resources(workspace: Path, sessions: Sessions) -> None:
+    async with client(workspace, sessions) as connected:
+        resources = (await connected.list_resources()).resources
+        addresses = {resource.name: resource.uri for resource in resources}
+        read = await connected.read_resource(addresses["towns/bridge.txt"])
+        assert [content.text for content in read.contents] == [BRIDGE]  # type: ignore[union-attr]
+        (report, *_) = [address for address in addresses.values() if address.startswith("trellis://reports/")]
+        assert (await connected.read_resource(report)).contents[0].text.startswith("# ")  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "nothing"])
 async def test_what_is_not_there_is_told_with_its_remedy(workspace: Path, sessions: Sessions, name: str) -> None:
     async with client(workspace, sessions) as connected:
         result = await connected.call_tool("source", {"document": name})
         assert result.is_error
         assert "See `trellis status`" in result.content[0].text  # type: ignore[union-attr]
+        with pytest.raises(MCPError, match="No document"):
+            await connected.read_resource(f"trellis://documents/{name}")
         unknown = await connected.call_tool("entity", {"name": "Thomas Reid"})
         assert "Tomas Reyd" in unknown.content[0].text  # type: ignore[union-attr]
 
