@@ -10,9 +10,11 @@ of the last generation and writes into the next.
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from prefect import flow
@@ -55,6 +57,8 @@ from storage.staging import Staging
 from tasks.communities import partition_by
 from tasks.load.sources import PathOrGraph, load
 
+logger = logging.getLogger(__name__)
+
 
 @flow(
     flow_run_name=index_run_name,
@@ -92,7 +96,8 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     sources = [source] if isinstance(source, str) else source
     settings = load_settings({"workspace": workspace})
     async with recorded(settings) as progress, within(minutes):
-        runtime = with_budget(open_runtime(settings, progress.tell), budget)
+        opened = open_runtime(settings, progress.tell, tell=partial(logger.info, "%s"))
+        runtime = with_budget(opened, budget)
         report = await index_documents(sources, IndexOptions(full, allow_removals, remake), runtime)
     await show_index_run(report, sources, runtime)
     return report

@@ -47,15 +47,20 @@ def silent(step: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
+def unheard(message: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True)
 class Runtime:
-    """All that a run needs to do its work."""
+    """All that a run needs to do its work; `tell` gets what people want to read before its end."""
 
     settings: Settings
     workspace: Workspace
     models: Models
     embedder: Embedder
     progress: Progress = silent
+    tell: Callable[[str], None] = unheard
 
     @cached_property
     def retriever(self) -> Retriever | None:
@@ -145,7 +150,12 @@ class Runtime:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def open_runtime(settings: Settings, progress: Progress = silent, reading: bool = False) -> Runtime:
+def open_runtime(
+    settings: Settings,
+    progress: Progress = silent,
+    reading: bool = False,
+    tell: Callable[[str], None] = unheard,
+) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used.
 
     `reading`: who asks or looks goes on without memory and caches where they are damaged or their disk refuses.
@@ -156,7 +166,7 @@ def open_runtime(settings: Settings, progress: Progress = silent, reading: bool 
     caches = open_caches(settings, workspace, reading)
     embedder = open_embedding(settings, caches.embeddings)
     models = open_models(settings, caches, settings.cache_dir or settings.workspace, reading)
-    return Runtime(settings, workspace, models, embedder.metered(models.meter), progress)
+    return Runtime(settings, workspace, models, embedder.metered(models.meter), progress, tell)
 
 
 def open_models(settings: Settings, caches: WorkspaceDatabase, limits: Path, reading: bool = False) -> Models:

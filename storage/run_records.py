@@ -71,7 +71,8 @@ class StepForecast(Record):
 class Forecast(Record):
     """What an index run would do.
 
-    Calls, tokens and cost are those of all steps together; `seconds` is what the forecast took.
+    Calls, tokens and cost are those of all steps together; `seconds` is what the forecast itself
+    took, `run_seconds` what the run would take at the `rate`, in words.
     """
 
     documents: DocumentCounts
@@ -84,6 +85,8 @@ class Forecast(Record):
     cost_usd: float | None
     steps: tuple[StepForecast, ...]
     seconds: float
+    run_seconds: float
+    rate: str
 
 
 class KeptPrompts(Record):

@@ -1,5 +1,6 @@
 """What every command takes: its workspace, and whether a program reads its output."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flows.cli.screen import Screen
-from flows.runtime import Progress, Runtime, open_runtime, silent
+from flows.runtime import Progress, Runtime, open_runtime, silent, unheard
 from flows.settings import Settings, load_settings
 
 
@@ -30,9 +31,15 @@ class Common:
         """The settings in force, with the workspace that was named."""
         return load_settings({"workspace": self.workspace})
 
-    def runtime(self, progress: Progress = silent, *, reading: bool = False) -> Runtime:
+    def runtime(
+        self,
+        progress: Progress = silent,
+        *,
+        reading: bool = False,
+        tell: Callable[[str], None] = unheard,
+    ) -> Runtime:
         """Open the workspace with the settings in force."""
-        return open_runtime(self.settings(), progress, reading)
+        return open_runtime(self.settings(), progress, reading, tell)
 
 
 COMMON = Common()

@@ -10,6 +10,7 @@ from flows.cli.running import command
 from flows.cli.screen import Screen
 from flows.index import IndexOptions, index_documents
 from flows.index import index as index_flow
+from flows.indexing.pace import time_in_words
 from flows.indexing.source_changes import in_words
 from flows.operations.forecast import forecast
 from flows.operations.tune import TuneOptions, TuneReport, tune_workspace
@@ -72,7 +73,7 @@ def index(
         report: IndexReport = asyncio.run(run)
     else:
         with screen.progress() as progress:
-            runtime = with_budget(common.runtime(progress), budget)
+            runtime = with_budget(common.runtime(progress, tell=screen.note), budget)
             report = asyncio.run(index_documents(sources, options, runtime))
     screen.result(report, lambda: show_report(report, screen))
     if report.kept_prompts and not screen.as_json:
@@ -121,6 +122,7 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
     facts = [
         *facts_of(counts),
         ("models", cost_in_words(plan)),
+        ("time", f"{time_in_words(plan.run_seconds)} (at {plan.rate})"),
     ]
     for step in plan.steps:
         what = f"{step.model}: {cost_in_words(step)}; output {BASES[step.basis]}"

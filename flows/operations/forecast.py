@@ -5,14 +5,20 @@ runs where they asked the same model often enough, else of the project's scripte
 cache holds is not looked up.
 """
 
-import json
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from flows.index import IndexOptions
+from flows.indexing.pace import (
+    PASSAGES_A_SECOND,
+    SECONDS_A_CALL,
+    StepRate,
+    model_speeds,
+    step_rates,
+)
 from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
@@ -23,31 +29,6 @@ from tasks.chunk import chunk
 from tasks.embed import windows_of
 from tasks.extract import extraction_inputs
 from tasks.load.sources import load
-
-# From so many calls on, what a model has taken before says more than the rule.
-ENOUGH_CALLS = 20
-RUNS_READ = 200
-
-
-@dataclass(frozen=True)
-class StepRate:
-    """What a step takes: calls for each passage that is extracted, and tokens of a call."""
-
-    calls: float
-    input_tokens: float
-    output_tokens: float
-    known: bool = False
-
-
-# Measured with the project's scripted model on the documentation of the project, passages of 370
-# tokens.
-RULE = {
-    "extract": StepRate(1.0, 1700, 650),
-    "resolve": StepRate(0.01, 700, 30),
-    "summarize": StepRate(0.4, 670, 40),
-    "relate": StepRate(0.01, 1300, 310),
-    "report": StepRate(0.25, 1700, 390),
-}
 
 
 @dataclass(frozen=True)
@@ -70,12 +51,13 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
     """
     started = time.monotonic()
     runtime, _ = with_earlier_prompts(runtime, options.remake or options.full)
-    plan, rates = await _plan(sources, options, runtime), _rates(runtime)
+    plan, rates = await _plan(sources, options, runtime), step_rates(runtime)
     made = [step for step, maker in runtime.makers.items() if not maker.is_offline]
     steps = [_step(step, plan, rates[step], runtime) for step in made]
     if isinstance(runtime.embedder, ApiEmbedder):
         steps.append(_embedding(plan, runtime.embedder, runtime))
     steps = [step for step in steps if step.calls]
+    run_seconds, rate = _time(plan, [step for step in steps if step.step != STEP], runtime)
     known = [step.cost_usd for step in steps if step.cost_usd is not None]
     return Forecast(
         documents=plan.changes.plan.counts,
@@ -88,29 +70,23 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
         cost_usd=sum(known) if len(known) == len(steps) else None,
         steps=tuple(steps),
         seconds=time.monotonic() - started,
+        run_seconds=run_seconds,
+        rate=rate,
     )
 
 
-def _rates(runtime: Runtime) -> dict[str, StepRate]:
-    """What each step takes, by the runs of this workspace that asked its model of now."""
-    used = defaultdict[str, Counter[str]](Counter)
-    for run in runtime.workspace.database.runs.list(limit=RUNS_READ):
-        for row in json.loads(run.summary).get("usage", ()):
-            maker = runtime.makers.get(row["step"])
-            if maker is not None and row["model"] == runtime.models.name(maker.role):
-                counted = ("calls", "input_tokens", "output_tokens")
-                used[row["step"]].update({name: row.get(name, 0) for name in counted})
-    read = used["extract"]["calls"]
-    return {step: _rate(used[step], rule, read) for step, rule in RULE.items()}
-
-
-def _rate(seen: Counter[str], rule: StepRate, passages: int) -> StepRate:
-    calls = seen["calls"]
-    if calls < ENOUGH_CALLS:
-        return rule
-    of_each = calls / passages if passages >= ENOUGH_CALLS else rule.calls
-    tokens = seen["input_tokens"] / calls or rule.input_tokens
-    return StepRate(of_each, tokens, seen["output_tokens"] / calls, known=True)
+def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tuple[float, str]:
+    """Give the seconds that a run would take, and the speeds that this rests on."""
+    speeds = model_speeds(runtime)
+    seconds, told = len(plan.unread) / PASSAGES_A_SECOND, [f"{PASSAGES_A_SECOND:g} passages a second"]
+    for step in steps:
+        if speed := speeds.get(step.model):
+            seconds += (step.input_tokens + step.output_tokens) / speed
+            told.append(f"{step.model} {speed:.0f} tokens a second, as measured")
+        else:
+            seconds += step.calls * SECONDS_A_CALL
+            told.append(f"{step.model} not measured yet, {SECONDS_A_CALL:g} s a call by rule")
+    return seconds, ", ".join(dict.fromkeys(told))
 
 
 async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:

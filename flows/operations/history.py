@@ -62,6 +62,7 @@ def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Ma
             "calls": spent.calls,
             "input_tokens": spent.input_tokens,
             "output_tokens": spent.output_tokens,
+            "busy_seconds": round(spent.busy_seconds, 3),
         }
         for step, model, spent in runtime.models.meter.rows()
         if spent.calls

@@ -1,6 +1,7 @@
 """A dry run says what the run will do and take, calls nothing and leaves no trace; a budget is never passed."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -96,6 +97,7 @@ def test_offline_the_plan_is_told(fresh: Command, corpus: Path) -> None:
     assert forecast(fresh, corpus)["documents"]["removed"] == 1
     told = fresh("index", str(corpus), "--dry-run")
     assert "1 removed" in told.out
+    assert re.search(r"about \d+ .+ \(at 3 passages a second\)", told.out)
     assert "Reading the sources" in told.err
     assert fresh("status", "--json").json["generation"] == 1
 
@@ -118,6 +120,22 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def spent(server: Server) -> int:
     stats = server.stats()
     return int(stats["prompt_tokens"] + stats["completion_tokens"])
+
+
+def test_a_run_tells_its_time_as_soon_as_its_model_is_measured(
+    model_server: Server, fresh: Command, docs: Path
+) -> None:
+    assert "openai/scripted not measured yet" in fresh("index", str(docs), "--dry-run").out
+    done = fresh("index", str(docs))
+    assert re.search(r"40 passages: the time is told when the first are done\n", done.err)
+    assert re.search(r"\d+ passages left: about .+ at \d+ tokens a second of openai/scripted, as measured\n", done.err)
+    calls = model_server.stats()["calls"]
+    known = forecast(fresh, docs, "--full")
+    assert re.search(r"openai/scripted \d+ tokens a second, as measured", known["rate"])
+    assert known["run_seconds"] > 0
+    assert model_server.stats()["calls"] == calls
+    again = fresh("index", str(docs), "--full").err
+    assert re.search(r"40 passages: about .+ at \d+ tokens a second of openai/scripted, as measured\n", again)
 
 
 def test_a_budget_in_tokens_stops_the_run_before_and_the_next_goes_on(
