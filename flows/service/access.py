@@ -9,7 +9,7 @@ import secrets
 import time
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from flows.service.metrics import Metrics
 from flows.service.page_files import PATHS
 from flows.setting_areas import ServiceSettings
+from flows.settings import Settings, load_settings, settings_file
 from flows.usage import error_of
 from prompts.engine.errors import EngineError, ModelUnavailable
 from prompts.engine.spending import Meter, Spent
@@ -172,20 +173,36 @@ def _hashed(key: str) -> str:
 
 
 class KeyList:
-    """The callers by the hash of their key, and the requests that each made in the last minute."""
+    """The callers by the hash of their key, and the requests that each made in the last minute.
 
-    def __init__(self, settings: ServiceSettings) -> None:
-        rows = [row.rsplit(":", 2) for row in settings.keys]
-        self.callers: Mapping[str, Caller] = {
-            digest: Caller(name, next(known for known in ROLES if known == role)) for name, role, digest in rows
-        }
-        self._rpm = settings.rpm
+    The keys are read anew as soon as the file of settings has changed.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._callers = _callers_of(settings.service.keys)
+        self._workspace = settings.workspace
+        self._changed = _last_change()
+        self._rpm = settings.service.rpm
         self._recent: dict[str, deque[float]] = defaultdict(deque)
+
+    def _callers_now(self) -> Mapping[str, Caller]:
+        """Give the callers that are let in now: those before where no keys can be read, because a
+        mistake in the file must not open the service to everybody.
+        """
+        if self._callers and (changed := _last_change()) != self._changed:
+            self._changed = changed
+            try:
+                rows = load_settings({"workspace": self._workspace}).service.keys
+                self._callers = _callers_of(rows) or self._callers
+            except TrellisError as error:
+                logger.warning("The keys were not read anew, and those before hold: %s", error)
+        return self._callers
 
     def caller(self, key: str | None) -> Caller:
         """Find who has the key, and count the request. Raises KeyMissing, TooOften."""
-        caller = self.callers.get(_hashed(key)) if key else None
-        if self.callers and caller is None:
+        callers = self._callers_now()
+        caller = callers.get(_hashed(key)) if key else None
+        if callers and caller is None:
             what = "This key is not known." if key else "The request bears no key."
             raise KeyMissing(what, "Send `Authorization: Bearer KEY` with a key of this service.")
         self._count(caller or NOBODY)
@@ -203,6 +220,19 @@ class KeyList:
                 f"Wait {MINUTE - (now - recent[0]):.0f} seconds.",
             )
         recent.append(now)
+
+
+def _last_change() -> int:
+    """Give the time in ns at which the file of settings was written; 0 without a file."""
+    try:
+        return settings_file().stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _callers_of(rows: Sequence[str]) -> dict[str, Caller]:
+    parts = [row.rsplit(":", 2) for row in rows]
+    return {digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in parts}
 
 
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]

@@ -99,7 +99,7 @@ def create_app(
         lifespan=lifespan,
         responses={status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in REFUSALS},
     )
-    app.state.service, app.state.keys, app.state.mcp = service, KeyList(settings.service), mcp
+    app.state.service, app.state.keys, app.state.mcp = service, KeyList(settings), mcp
     app.state.begun = lambda: None  # whoever serves it wants to be told
     for router in (rest.router, openai_api.router, ollama_api.router, page_routes.router, mcp_server.router):
         app.include_router(router)

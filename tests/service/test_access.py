@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import socket
 import time
 from contextlib import closing, nullcontext
@@ -11,7 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from flows.service.access import DayLimits, RequestLimits, TooOften
+from flows.service.access import DayLimits, KeyList, KeyMissing, RequestLimits, TooOften, new_key
+from flows.settings import load_settings
 from prompts.engine.spending import Meter, Spent
 from storage.errors import UsageError
 from tests.patience import PATIENCE
@@ -258,3 +260,24 @@ def test_a_fault_of_ours_tells_nothing_of_itself(start: Start, workspace: Path) 
     answer = client.put("/api/v1/documents/a.txt?index=false", content=b"x")
     assert str(workspace) not in answer.text
     assert answer.json()["error"].keys() == ERROR
+
+
+def test_keys_are_read_anew_when_their_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "trellis.toml"
+    monkeypatch.setenv("TRELLIS_CONFIG", str(file))
+    (old, old_row), (new, new_row) = (new_key(name, "ask") for name in ("old", "new"))
+
+    def write(text: str, at: int) -> None:
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, (at, at))
+
+    write(f'[service]\nkeys = ["{old_row}"]\n', 1)
+    keys = KeyList(load_settings({"workspace": tmp_path / "ws"}))
+    assert keys.caller(old).name == "old"
+    write(f'[service]\nkeys = ["{new_row}"]\n', 2)
+    assert keys.caller(new).name == "new"
+    with pytest.raises(KeyMissing):
+        keys.caller(old)
+    for at, text in enumerate(["", "[service"], start=3):
+        write(text, at)
+        assert keys.caller(new).name == "new", "the last ones hold"
