@@ -45,7 +45,7 @@ async def context(question: str, mode: Mode, session: Session, tables_alone: boo
     search = replace(asked.search, most=CONTEXT_TOKENS)
     if mode in LEVEL_OF:
         models = Models({}, policy=Policy.of("medium", given={"answer": CONTEXT_TOKENS}))
-        laid = (await dual_level_search(asked.question, search, asked.graph, models)).context
+        laid = (await dual_level_search(replace(asked, search=search, models=models))).context
         texts = [] if tables_alone else [f"{passage.title}: {passage.text}" for passage in laid.sources]
         return "\n".join([*(note.text for note in laid.notes), *texts])
     found = search.sources(await search.passages([question], search.depth, graph=mode != "naive"))

@@ -1,7 +1,7 @@
 """Writes docs/settings.md and docs/commands.md from the code: `python docs/reference.py`; `make docs` does it too."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -9,37 +9,16 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from annotated_types import Ge, Gt, Le
 from cyclopts import App
 from cyclopts.argument import Argument
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from flows.cli.command import COMMANDS, trellis_app
-from flows.setting_areas import (
-    AnswerSettings,
-    CallLimits,
-    IndexSettings,
-    ModelSettings,
-    PlaceSettings,
-    PromptLimits,
-    RerankSettings,
-    RoleSettings,
-    ServiceSettings,
-    VectorSettings,
-)
+from flows.setting_areas import AREAS, IndexSettings, RoleSettings, ServiceSettings
 from flows.settings import DEFAULT_CONFIG, PREFIX, TAILORING_VARIABLES, Settings
 from prompts.engine.models import ROLES
 from prompts.tailoring import Tailoring
 
 HERE = Path(__file__).resolve().parent
-AREAS: Mapping[str, type[BaseModel]] = {
-    "Models": ModelSettings,
-    "Calls to models": CallLimits,
-    "Token limits of prompts": PromptLimits,
-    "Indexing": IndexSettings,
-    "Embeddings and vectors": VectorSettings,
-    "Reranking": RerankSettings,
-    "Answers": AnswerSettings,
-    "Workspace and machines": PlaceSettings,
-}
 # Of all dictionaries this one is written with semicolons in a variable.
 FOLDERS_BY_NAME = ServiceSettings.model_fields["workspaces"].annotation
 # These have sections of their own.

@@ -13,10 +13,9 @@ import asyncio
 import logging
 import math
 import time
-from collections import Counter
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, count
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -29,24 +28,21 @@ from flows.operations.systems import OpenSystem, open_systems, system_of
 from flows.orchestration.artifacts import put_page
 from flows.orchestration.recording import ends_in_words, recorded
 from flows.orchestration.run_folder import RESULT, keep
-from flows.runtime import ASKING, Progress, Runtime, open_runtime, silent, usage_of, with_budget
+from flows.runtime import ASKING, Progress, Runtime, open_runtime, silent, with_budget
 from flows.settings import load_settings
 from prompts.engine.errors import BudgetSpent, EngineError
 from prompts.engine.key_masking import mask_keys
 from prompts.engine.models import Models, Role
-from prompts.engine.spending import Meter
 from prompts.judge import CRITERIA, Grade, Judge
 from storage.errors import BudgetReached, EvaluationGate, TrellisError, UsageError, did_you_mean
 from storage.evaluation_records import (
     EvaluatedAnswer,
     EvaluatedSystem,
     Evaluation,
-    EvaluationForecast,
     EvaluationQuestion,
     EvaluationReport,
     EvaluationResult,
     Score,
-    SystemForecast,
     Verdict,
 )
 from storage.records import content_id, utc_now
@@ -58,8 +54,6 @@ from tasks.evaluate.compare import (
     differences,
     mean_scores,
     most_different,
-    summed,
-    upper_end,
     values_of,
     wins_by_judge,
     wins_by_measure,
@@ -76,14 +70,25 @@ logger = logging.getLogger(__name__)
 FEEDBACK = "feedback"  # the name of the questions that were rated on the page
 AT_ONCE = 16  # questions, of all systems together
 MOST_DIFFERENT = 10
-SAMPLED = 5  # questions of a system that a forecast is measured on
 # Asked by questions, and by their judge.
 JUDGED: tuple[Role, ...] = (*ASKING, "judge")
 # Shown where no measures are named: those of them that the set has what is needed for.
 USUAL = (
-    "exact_match", "f1", "answer_in_text", "values_f1", "recall@8", "all_gold@8", "citation_recall",
-    "citation_precision", "grounding_share", "abstention", "seconds", "calls", "tokens", "cost_usd",
-)  # fmt: skip
+    "exact_match",
+    "f1",
+    "answer_in_text",
+    "values_f1",
+    "recall@8",
+    "all_gold@8",
+    "citation_recall",
+    "citation_precision",
+    "grounding_share",
+    "abstention",
+    "seconds",
+    "calls",
+    "tokens",
+    "cost_usd",
+)
 
 
 @flow(flow_run_name="evaluate on {questions}", persist_result=False)
@@ -122,14 +127,24 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
     ending.check()
     settings = load_settings({"workspace": workspace})
     async with recorded(settings) as progress:
-        runtime = with_budget(open_runtime(settings, progress.tell), budget, JUDGED)
-        asked = rated_or(questions, runtime)
-        plan = await plan_of(systems, asked, measures or (), limit=limit, criteria=criteria or (), repeats=repeats)
-        report, result = await evaluate_plan(plan, runtime)
+        report = await run_evaluation(
+            systems,
+            questions,
+            measures or (),
+            criteria=criteria or (),
+            repeats=repeats,
+            workspace=workspace,
+            limit=limit,
+            budget=budget,
+            progress=progress.tell,
+        )
+    runtime = open_runtime(settings)
+    result = runtime.workspace.evaluations.read(report.number)
     report = ending.write(report, result, runtime)
     logger.info(evaluation_in_words(report))
     keep(settings.workspace, RESULT, report.model_dump_json())
-    await put_page("evaluation", markdown_page(report, result), [evaluation_in_words(report)], settings.workspace)
+    summary = [evaluation_in_words(report)]
+    await put_page("evaluation", markdown_page(report, result), summary, settings.workspace)
     ending.hold(report, runtime)
     return report
 
@@ -268,9 +283,11 @@ async def plan_of(
 def _measures_for(questions: Sequence[EvaluationQuestion], names: Sequence[str]) -> tuple[Measure, ...]:
     """Those named, or the usual ones. UsageError for one that needs what no question has."""
     known = {
-        "answers": any(question.answers for question in questions), "values": any(row.values for row in questions),
-        "gold": any(question.gold_documents or question.gold_spans for question in questions), "judge": True,
-    }  # fmt: skip
+        "answers": any(question.answers for question in questions),
+        "values": any(row.values for row in questions),
+        "gold": any(question.gold_documents or question.gold_spans for question in questions),
+        "judge": True,
+    }
     if not names:
         usual = [MEASURES[name] for name in USUAL if name in MEASURES]
         return tuple(measure for measure in usual if all(known[need] for need in measure.needs))  # none is judged
@@ -295,9 +312,14 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
         scores = await score(answers, plan)
         points, verdicts = await _judged(answered, plan, runtime)
     evaluation = Evaluation(
-        name=plan.name, key=work.key, started=begun, finished=utc_now(), systems=asked, questions=plan.questions,
+        name=plan.name,
+        key=work.key,
+        started=begun,
+        finished=utc_now(),
+        systems=asked,
+        questions=plan.questions,
         measures=tuple(measure.name for measure in plan.measures),
-    )  # fmt: skip
+    )
     result = EvaluationResult(evaluation=evaluation, answers=answers, scores=(*scores, *points), verdicts=verdicts)
     result = await publish_result(result, runtime)
     await asyncio.to_thread(runtime.workspace.database.running_answers.remove, work.key)
@@ -346,7 +368,7 @@ async def _coroutine(work: Awaitable[T]) -> T:
     return await work
 
 
-# --- answering -------------------------------------------------------------------------------------------------------
+# --- answering ---
 
 
 class AnsweringWork:
@@ -399,7 +421,7 @@ async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[Eval
     return await gather_or_cancel(answered(question) for question in work.plan.questions)
 
 
-# --- what comes of it ------------------------------------------------------------------------------------------------
+# --- what comes of it ---
 
 
 @step("score")
@@ -410,11 +432,16 @@ async def score(answers: Sequence[EvaluatedAnswer], plan: EvaluationPlan) -> tup
     def scored() -> tuple[Score, ...]:
         return tuple(
             Score(
-                system=row.system, question=row.question, measure=measure.name,
+                system=row.system,
+                question=row.question,
+                measure=measure.name,
                 value=measure.score(questions[row.question], row.answer),
             )
-            for row in answers if row.answer is not None for measure in plan.measures if "judge" not in measure.needs
-        )  # fmt: skip
+            for row in answers
+            if row.answer is not None
+            for measure in plan.measures
+            if "judge" not in measure.needs
+        )
 
     return await asyncio.to_thread(scored)
 
@@ -441,55 +468,22 @@ def report_of(result: EvaluationResult, seed: int = 0) -> EvaluationReport:
     first = next(differing, measures[0] if measures else "")
     lower = first in MEASURES and not MEASURES[first].more_is_better
     return EvaluationReport(
-        number=evaluation.number, name=evaluation.name, questions=len(evaluation.questions), measure=first,
-        systems=evaluation.systems, scores=tuple(mean_scores(values, measures, systems, seed)),
+        number=evaluation.number,
+        name=evaluation.name,
+        questions=len(evaluation.questions),
+        measure=first,
+        systems=evaluation.systems,
+        scores=tuple(mean_scores(values, measures, systems, seed)),
         differences=tuple(differences(values, measures, systems, seed)),
         wins=(*wins_by_measure(values, first, systems, lower), *wins_by_judge(result.verdicts)),
-        costs=tuple(costs(result.answers, systems)), different=tuple(most_different(values, first, MOST_DIFFERENT)),
+        costs=tuple(costs(result.answers, systems)),
+        different=tuple(most_different(values, first, MOST_DIFFERENT)),
         errors=tuple(row for row in result.answers if row.answer is None),
         judge=reliability(result.verdicts).model_dump() if result.verdicts else {},
-    )  # fmt: skip
+    )
 
 
 def _is_unspent(measure: str, values: Values) -> bool:
     """Whether it measures what no system has spent anything of: without a model there are no calls to compare."""
     spent = measure in MEASURES and not MEASURES[measure].more_is_better
     return spent and not any(value for own in values[measure].values() for value in own.values())
-
-
-# --- forecast --------------------------------------------------------------------------------------------------------
-
-
-async def forecast_evaluation(plan: EvaluationPlan, runtime: Runtime) -> EvaluationForecast:
-    """What the rest of the evaluation would take, as a few of its questions took that are asked and judged now: counted
-    up to those that are not answered then. Their answers are kept: the evaluation does not ask them again.
-
-    Raises what an evaluation raises; UsageError where a system answers none of them.
-    """
-    _require_judge(plan, runtime.models)
-    few = replace(plan, questions=plan.questions[:: max(1, len(plan.questions) // SAMPLED)][:SAMPLED])
-    judges = replace(runtime, models=runtime.models.metered(Meter()))
-    with open_systems(plan.systems, runtime) as systems, _budget_told():
-        work = AnsweringWork(few, key_of(plan, systems), runtime)
-        answered = await _answered(systems, work)
-        await _judged(answered, few, judges)
-    known = Counter(row.system for row in runtime.workspace.database.running_answers.get(work.key))
-    rows = [_forecast_of(answers, len(plan.questions) - known[answers[0].system], plan) for answers in answered]
-    left = len(plan.questions) - len(few.questions)
-    judging = summed([usage_of(judges.models.meter, 0.0)], left / len(few.questions))
-    return EvaluationForecast(
-        systems=tuple(rows), judging=judging, most=summed([*(row.most for row in rows), judging]),
-        sample=len(few.questions), **dict(summed([*rows, judging])),
-    )  # fmt: skip
-
-
-def _forecast_of(answers: Sequence[EvaluatedAnswer], left: int, plan: EvaluationPlan) -> SystemForecast:
-    """What the questions that are left take of a system that has given these answers; recorded ones take nothing."""
-    name = answers[0].system
-    used = [row.answer.usage for row in answers if row.answer is not None]
-    if not used:
-        raise UsageError(f"{name} answered none of {len(answers)} questions: {answers[0].error}.", "Mend that first.")
-    recorded = any(system.name == name and system.recorded is not None for system in plan.systems)
-    asked = 0 if recorded else left
-    total = summed(used, asked / len(used))
-    return SystemForecast(system=name, questions=left, most=upper_end(used, asked), **dict(total))

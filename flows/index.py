@@ -96,7 +96,8 @@ async def index(  # noqa: PLR0913, PLR0917 -- each is a field of the form in Pre
     sources = [source] if isinstance(source, str) else source
     settings = load_settings({"workspace": workspace})
     async with recorded(settings) as progress, within(minutes):
-        runtime = with_budget(open_runtime(settings, progress.tell, tell=partial(logger.info, "%s")), budget)
+        opened = open_runtime(settings, progress.tell, tell=partial(logger.info, "%s"))
+        runtime = with_budget(opened, budget)
         report = await index_documents(sources, IndexOptions(full, allow_removals, remake), runtime)
     await show_index_run(report, sources, runtime)
     return report

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from prompts.registry import instruction_names, misfit
 from storage.errors import SettingsError, did_you_mean
 from storage.files import text_of_file
 
@@ -28,9 +29,6 @@ def read_instructions(folder: Path) -> dict[str, str]:
 
 def check_instructions(instructions: Mapping[str, str]) -> None:
     """Raises SettingsError for the name of a step that is not there."""
-    # Here and not above: it loads DSPy, which takes over a second, for few.
-    from prompts.registry import instruction_names
-
     known = instruction_names()
     for name in instructions:
         if name not in known:
@@ -63,9 +61,6 @@ def _states(path: Path) -> list[dict[str, Any]]:
     if not states:
         form = "a step of Trellis that was compiled and saved by DSPy"
         raise SettingsError("programs", str(path), form)
-    # Here and not above: it loads DSPy, which takes over a second, for few.
-    from prompts.registry import misfit
-
     for state in states:
         if problem := misfit(state):
             raise SettingsError("programs", str(path), problem)

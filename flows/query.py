@@ -19,11 +19,11 @@ from typing import Annotated
 from prefect import flow
 from pydantic import Field
 
+from flows.answer_page import answer_in_words
 from flows.modes.auto import answer_in_turn
-from flows.modes.query_mode import QueryMode, call_with
+from flows.modes.query_mode import QueryMode
 from flows.modes.registry import check_mode, find_mode, mode_names
 from flows.modes.structured_search import answer_by_search, structured_search
-from flows.operations.run_pages import answer_in_words
 from flows.orchestration.recording import ends_in_words, recorded
 from flows.orchestration.shown_runs import show_answer
 from flows.question import (
@@ -139,13 +139,13 @@ async def respond(resources: Resources, mode: Mode) -> Response:
 async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
     """Have a mode find its evidence; a structure that the caller asks for is made of its passages."""
     if (structure := resources.question.options.structure) is None:
-        return await call_with(mode.run, resources)
+        return await mode.run(resources)
     if mode.retrieve is None:
         raise UsageError(
             f"This mode finds no passages to make a {structure} of.",
             "Leave the structure or the mode out.",
         )
-    retrieved = await call_with(mode.retrieve, resources, k=resources.search.candidates(resources.search.depth))
+    retrieved = await mode.retrieve(resources, resources.search.candidates(resources.search.depth))
     reranked = await resources.search.best(resources.question.text, retrieved)
     return replace(await structured_search(resources, reranked.passages), reranking=reranked.trace)
 
@@ -157,7 +157,7 @@ async def retrieve_passages(question: str, options: AskOptions, session: Session
     resources = await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
-    retrieved = await (call_with(own_search, resources, k=wanted) if own_search else search.passages([text], wanted))
+    retrieved = await (own_search(resources, wanted) if own_search else search.passages([text], wanted))
     passages = tuple((await search.reranked(text, retrieved, k)).passages)
     usage = usage_of(resources.models.meter, time.monotonic() - started)
     return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)

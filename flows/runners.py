@@ -1,8 +1,7 @@
 """Runners: where the batches of an index run are done, in this process or by the workers of a Dask
 cluster.
 
-The same records come back from both: ids are content hashes, and batches are independent of each
-other.
+The same records come back from both: ids are content hashes, and batches are independent.
 """
 
 import os
@@ -43,12 +42,12 @@ class RunnerFailed(TrellisError):
     def __init__(self, problem: str) -> None:
         super().__init__(
             f"The Dask cluster failed: {problem}.",
-            "Run again: what was answered is cached. If workers die, look at their memory; TRELLIS_RUNNER=local needs "
-            "none.",
+            "Run again: what was answered is cached. If workers die, look at their memory; "
+            "TRELLIS_RUNNER=local needs none.",
         )
 
 
-# --- in the run's process -------------------------------------------------------------------------------------------
+# --- in the run's process ---
 
 
 class Runner:
@@ -78,8 +77,8 @@ class DaskRunner(Runner):
         self._client = client  # `distributed.Client`, which has no types
         self._workers = len(workers)
         machines = {urlsplit(address).hostname for address in workers}
-        shared = shared_out(runtime.settings, len(workers), len(machines))
-        self._job = Job(shared, Place.of(runtime.settings))
+        self._settings = shared_out(runtime.settings, len(workers), len(machines))
+        self._place = Place.of(runtime.settings)
 
     def at_once(self, local: int) -> int:
         """Twice as many as there are workers: none waits for its next batch."""
@@ -88,12 +87,13 @@ class DaskRunner(Runner):
     async def extract(self, chunks: Sequence[Chunk], weights: Weights) -> Extracts:
         documents = {chunk.document for chunk in chunks if chunk.kind == "triples"}
         needed = {key: weight for key, weight in weights.items() if key[0] in documents}
-        done = await _extract_elsewhere(self, replace(self._job, chunks=tuple(chunks), weights=needed))
-        assert done.extracts is not None  # noqa: S101 -- what a job with chunks gives
-        return done.extracts
+        job = Job(self._settings, self._place, chunks=tuple(chunks), weights=needed)
+        done = await _extract_elsewhere(self, job)
+        return done.extracts or Extracts((), ())
 
     async def embed(self, texts: dict[str, str]) -> dict[str, Floats]:
-        return dict((await _embed_elsewhere(self, replace(self._job, texts=texts))).vectors)
+        job = Job(self._settings, self._place, texts=texts)
+        return dict((await _embed_elsewhere(self, job)).vectors)
 
     async def do(self, job: "Job") -> "Outcome":
         """Have a worker do a job. Raises its errors, and RunnerFailed."""
@@ -119,7 +119,7 @@ class DaskRunner(Runner):
 
 @asynccontextmanager
 async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
-    """The runner that the settings name, for the length of the block.
+    """Give the runner that the settings name, for the length of the block.
 
     A cluster that it starts ends with the block; one that it joins stays. Raises RunnerFailed,
     SettingsError, UsageError.
@@ -144,16 +144,26 @@ async def open_runner(runtime: Runtime) -> AsyncIterator[Runner]:
     async with AsyncExitStack() as held:
         try:
             with dask.config.set(patience):
-                address: Any = settings.runner_address or await held.enter_async_context(
-                    LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None, asynchronous=True)
+                cluster = (
+                    LocalCluster(
+                        n_workers=count,
+                        threads_per_worker=1,
+                        dashboard_address=None,
+                        asynchronous=True,
+                    )
+                    if settings.runner_address is None
+                    else None
                 )
-                client = await held.enter_async_context(
-                    Client(address, timeout=PATIENCE, asynchronous=True, set_as_default=False)
-                )
+                address: Any = settings.runner_address
+                if cluster is not None:
+                    address = await held.enter_async_context(cluster)
+                client = Client(address, timeout=PATIENCE, asynchronous=True, set_as_default=False)
+                await held.enter_async_context(client)
             await client.wait_for_workers(1, timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
             place = settings.runner_address or "this machine"
-            raise RunnerFailed(f"no worker answers at {place} ({str(error) or type(error).__name__})") from error
+            words = str(error) or type(error).__name__
+            raise RunnerFailed(f"no worker answers at {place} ({words})") from error
         yield DaskRunner(runtime, client, list(await client.nthreads()))
 
 
@@ -170,7 +180,7 @@ async def _embed_elsewhere(runner: DaskRunner, job: "Job") -> "Outcome":
 
 
 def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
-    """What each worker may do, so that all together keep the limits.
+    """Say what each worker may do, so that all together keep the limits.
 
     Calls in flight are divided by workers; calls and tokens a minute by the machines, on each of
     which they are counted together.
@@ -181,7 +191,7 @@ def shared_out(settings: Settings, workers: int, machines: int) -> Settings:
     return settings.model_copy(update=share)
 
 
-# --- in a worker ----------------------------------------------------------------------------------------------------
+# --- in a worker ---
 
 
 @dataclass(frozen=True)
@@ -194,17 +204,14 @@ class Place:
 
     @classmethod
     def of(cls, settings: Settings) -> "Place":
-        """The place of a run with these settings."""
+        """Give the place of a run with these settings."""
         folder = (settings.cache_dir or settings.workspace).absolute()
-        return cls(
-            socket.gethostname(),
-            folder / ("caches.sqlite" if settings.cache_dir else "side.sqlite"),
-            folder,
-        )
+        name = "caches.sqlite" if settings.cache_dir else "side.sqlite"
+        return cls(socket.gethostname(), folder / name, folder)
 
     def here(self) -> "Place":
-        """The same on the run's machine. Elsewhere a folder of the worker's own: SQLite is not for
-        network drives.
+        """Give the same on the run's machine; elsewhere a folder of the worker's own, for SQLite
+        is not for network drives.
         """
         if socket.gethostname() == self.machine:
             return self
@@ -242,14 +249,15 @@ def run_job(job: Job) -> Outcome:
 
 
 async def _do(job: Job) -> Outcome:
-    meter, settings = Meter(), job.settings
-    outcome = Outcome()
+    meter, settings, outcome = Meter(), job.settings, Outcome()
     try:
         models, embedder = _opened(settings, job.place)
         if job.texts:
-            outcome = Outcome(vectors=await embed(dict(job.texts), embedder.metered(meter)))
+            vectors = await embed(dict(job.texts), embedder.metered(meter))
+            outcome = Outcome(vectors=vectors)
         else:
-            reader = extractor(models.metered(meter), settings.gleanings, settings.tailoring, settings.claims)
+            metered, tailoring = models.metered(meter), settings.tailoring
+            reader = extractor(metered, settings.gleanings, tailoring, settings.claims)
             with models.without_history():
                 outcome = Outcome(extracts=await extract(job.chunks, reader, job.weights))
     except (TrellisError, EngineError) as error:
@@ -262,12 +270,13 @@ _LAST: list[tuple[Settings, Place, tuple[Models, Embedder]]] = []
 
 
 def _opened(settings: Settings, place: Place) -> tuple[Models, Embedder]:
-    """The models and the embedder of the run that this process works for, opened once."""
+    """Give the models and the embedder of the run that this process works for, opened once."""
     with _LOCK:
         if not _LAST or _LAST[0][:2] != (settings, place):
             settings.keep_secrets()
             local_place = place.here()
             caches = WorkspaceDatabase(local_place.caches)
             models = open_models(settings, caches, local_place.limits)
-            _LAST[:] = [(settings, place, (models, open_embedding(settings, caches.embeddings)))]
+            embedder = open_embedding(settings, caches.embeddings)
+            _LAST[:] = [(settings, place, (models, embedder))]
         return _LAST[0][2]

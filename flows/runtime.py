@@ -53,7 +53,7 @@ def unheard(message: str) -> None:
 
 @dataclass(frozen=True)
 class Runtime:
-    """All that a run needs to do its work. `tell` gets what somebody who watches a run wants to read before it ends."""
+    """All that a run needs to do its work; `tell` gets what people want to read before its end."""
 
     settings: Settings
     workspace: Workspace

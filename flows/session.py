@@ -1,6 +1,9 @@
-"""Sessions: a generation open for reading with its search index in memory, shared by the questions of a process."""
+"""Sessions: a generation open for reading with its search index in memory, shared by the questions
+of a process.
+"""
 
 import asyncio
+import atexit
 import copy
 import threading
 from collections import defaultdict
@@ -280,40 +283,36 @@ def open_session(runtime: Runtime, generation: int | None = None) -> Session:
 
 
 @dataclass
-class _Held:
-    """An open session, who uses it now, and whether a newer one has taken its place."""
+class Held:
+    """An open session, how many use it now, and whether it closes when nobody does."""
 
     settings: Settings
     session: Session
     users: int = 0
-    replaced: bool = False
-
-    def close_if_done(self) -> None:
-        if self.replaced and self.users == 0:
-            self.session.close()
+    closes: bool = False
 
 
 class Sessions:
-    """One session for each workspace, opened at its first question; safe to use from many threads and event loops.
+    """One session for each workspace, opened at its first question; safe to use from many threads
+    and event loops.
 
-    A question that started on a generation ends on it: a replaced session is closed when its last question is done.
-    What comes while another thread opens a newer generation is answered from the one before, and does not wait.
+    A question that started on a generation ends on it: a session that a newer one has replaced is
+    closed when its last question is done.
     """
 
     def __init__(self) -> None:
-        self._held: dict[Path, _Held] = {}
+        self._held: dict[Path, Held] = {}
         self._lock = threading.Lock()
         self._opening: dict[Path, threading.Lock] = defaultdict(threading.Lock)
 
     @contextmanager
     def hold(self, workspace: str | Path | None = None, as_of: int | None = None) -> Iterator[Session]:
-        """The same as `use` for threads; a session on number `as_of` loads no more than it is asked for."""
-        settings = load_settings({"workspace": workspace})
-        if as_of is not None:
-            with open_session(open_runtime(settings, reading=True), as_of) as older:
-                yield older
-            return
-        held = self._take(settings)
+        """Give the session of a workspace (None: the one that the settings name) for the block.
+
+        It is on the current generation and has the settings in force; on number `as_of` it is
+        opened for the block alone. Raises NoGeneration, UnknownGeneration, or SettingsError.
+        """
+        held = self._take(load_settings({"workspace": workspace}), as_of)
         try:
             yield held.session
         finally:
@@ -321,18 +320,9 @@ class Sessions:
 
     @asynccontextmanager
     async def use(self, workspace: str | Path | None = None, as_of: int | None = None) -> AsyncIterator[Session]:
-        """The session of a workspace (None: the one that the settings name) for the length of the block.
-
-        It is on the current generation and has the settings in force; on number `as_of` it is opened for the block
-        alone. Raises NoGeneration, UnknownGeneration, or SettingsError.
-        """
+        """Do the same in an event loop, whose other questions go on while files are read."""
         settings = load_settings({"workspace": workspace})
-        # Opening reads files: in a thread, so that other questions of this loop go on.
-        if as_of is not None:
-            with await asyncio.to_thread(_opened, settings, as_of) as older:
-                yield older
-            return
-        held = await asyncio.to_thread(self._take, settings)
+        held = await asyncio.to_thread(self._take, settings, as_of)
         try:
             yield held.session
         finally:
@@ -344,58 +334,43 @@ class Sessions:
             for place in list(self._held):
                 self._replace(place)
 
-    def _take(self, settings: Settings) -> _Held:
+    def _take(self, settings: Settings, as_of: int | None) -> Held:
+        if as_of is not None:
+            return Held(settings, _opened(settings, as_of), users=1, closes=True)
         place = settings.workspace.absolute()
         with self._lock:
-            opening, held = self._opening[place], self._use(place, settings)
-        if held is not None and not (held.session.is_outdated and opening.acquire(blocking=False)):
+            opening = self._opening[place]
+        with opening:  # one opens it, the others wait for that
+            held = self._held.get(place)
+            same = held if held is not None and held.settings == settings else None
+            if same is None or same.session.is_outdated:
+                runtime = same.session.runtime if same else None
+                held = Held(settings, _opened(settings, runtime=runtime))
+                atexit.register(self.close)  # more than once does no harm
+                with self._lock:
+                    self._replace(place)
+                    self._held[place] = held
+            else:
+                held = same
+            with self._lock:
+                held.users += 1
             return held
-        if held is None:
-            opening.acquire()
-        try:
-            return self._newest(place, settings, held)
-        finally:
-            opening.release()
 
-    def _newest(self, place: Path, settings: Settings, before: _Held | None) -> _Held:
-        """The session on the current generation, opened where nobody has done so meanwhile; `before` is given back."""
-        try:
-            with self._lock:
-                held = self._use(place, settings)
-            if held is not None and not held.session.is_outdated:
-                return held
-            if held is not None:
-                self._give_back(held)
-            new = _Held(settings, _opened(settings, runtime=held.session.runtime if held else None), users=1)
-            with self._lock:
-                self._replace(place)
-                self._held[place] = new
-            return new
-        finally:
-            if before is not None:
-                self._give_back(before)
-
-    def _use(self, place: Path, settings: Settings) -> _Held | None:
-        """The open session of a place under these settings, with one more user."""
-        held = self._held.get(place)
-        if held is None or held.settings != settings:
-            return None
-        held.users += 1
-        return held
-
-    def _give_back(self, held: _Held) -> None:
+    def _give_back(self, held: Held) -> None:
         with self._lock:
             held.users -= 1
-            held.close_if_done()
+            if held.closes and held.users == 0:
+                held.session.close()
 
     def _replace(self, place: Path) -> None:
         if held := self._held.pop(place, None):
-            held.replaced = True
-            held.close_if_done()
+            held.closes = True
+            if held.users == 0:
+                held.session.close()
 
 
 def _opened(settings: Settings, as_of: int | None = None, runtime: Runtime | None = None) -> Session:
-    """A session with everything loaded; given back at once where that fails."""
+    """Open a session with everything loaded; it is given back at once where that fails."""
     session = open_session(runtime or open_runtime(settings, reading=True), as_of)
     try:
         session.warm()
@@ -405,5 +380,5 @@ def _opened(settings: Settings, as_of: int | None = None, runtime: Runtime | Non
     return session
 
 
-# One for the process: opened at the first question, never at import.
+# One for the process: sessions are opened at the first question, and closed at its end.
 SESSIONS = Sessions()

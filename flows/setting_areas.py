@@ -6,6 +6,7 @@ The text under a setting is what docs/settings.md says of it.
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +24,7 @@ from pydantic import (
     field_validator,
 )
 
+from flows.orchestration.secret_blocks import secret_of
 from flows.own_prompts import check_instructions, read_instructions
 from prompts.engine.effort import Effort, HelperStep, Profile
 from prompts.engine.providers import OFFLINE, Backend, GgufSettings
@@ -69,9 +71,6 @@ def _from_block(value: object, info: ValidationInfo) -> object:
     """Read a key from the secret block that its place names."""
     if not isinstance(value, str) or not value.startswith(BLOCK):
         return value
-    # Here and not above: Prefect takes over a second to load, and few keys stand in its blocks.
-    from flows.orchestration.secret_blocks import secret_of
-
     return secret_of(value.removeprefix(BLOCK), info.field_name or "api_key")
 
 
@@ -422,7 +421,7 @@ class PlaceSettings(Area):
     """How many workers to start; one for each core."""
 
 
-AREAS: tuple[type[Area], ...] = (
+class AllAreas(
     ModelSettings,
     CallLimits,
     PromptLimits,
@@ -431,4 +430,18 @@ AREAS: tuple[type[Area], ...] = (
     RerankSettings,
     AnswerSettings,
     PlaceSettings,
-)
+):
+    """The settings of all areas."""
+
+
+# By the headings of docs/settings.md.
+AREAS: Mapping[str, type[Area]] = {
+    "Models": ModelSettings,
+    "Calls to models": CallLimits,
+    "Token limits of prompts": PromptLimits,
+    "Indexing": IndexSettings,
+    "Embeddings and vectors": VectorSettings,
+    "Reranking": RerankSettings,
+    "Answers": AnswerSettings,
+    "Workspace and machines": PlaceSettings,
+}

@@ -23,18 +23,7 @@ from pydantic_settings import (
 )
 
 from flows.own_prompts import read_programs
-from flows.setting_areas import (
-    AnswerSettings,
-    CallLimits,
-    IndexSettings,
-    ModelSettings,
-    PlaceSettings,
-    PromptLimits,
-    RerankSettings,
-    RoleSettings,
-    ServiceSettings,
-    VectorSettings,
-)
+from flows.setting_areas import AllAreas, PlaceSettings, RoleSettings, ServiceSettings
 from prompts.engine.effort import (
     LIMIT_NAMES,
     USUAL_WINDOW,
@@ -80,17 +69,7 @@ TABLES: dict[str, type[BaseModel]] = {
 }
 
 
-class Settings(
-    ModelSettings,
-    CallLimits,
-    PromptLimits,
-    IndexSettings,
-    VectorSettings,
-    RerankSettings,
-    AnswerSettings,
-    PlaceSettings,
-    BaseSettings,
-):
+class Settings(AllAreas, BaseSettings):
     """All settings, checked. Keys in `trellis.toml` have the same names."""
 
     model_config = SettingsConfigDict(

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from prompts.engine.key_masking import MASK, mask_keys
 from prompts.text.regex import regex
-from storage.answer_records import Citation, DegradedStep
-from storage.run_records import AnswerChange, StepUsage, Usage, UsageRow
+from storage.run_records import AnswerChange, StepUsage, UsageRow
 
 Result = BaseModel | Mapping[str, object] | Sequence[BaseModel | Mapping[str, object]]
 SHOWN = 20  # lines of a list
@@ -79,13 +78,6 @@ def cost_of(used: StepUsage) -> str:
     return f"${used.cost_usd:.2f}" if used.cost_usd >= 1 or used.cost_usd == 0 else f"${used.cost_usd:.4f}"
 
 
-def rows_of(usage: Usage, models: Mapping[str, str]) -> list[UsageRow]:
-    """The steps of a usage with the model of each step's role."""
-    return [
-        UsageRow(step=step, model=models.get(step, ""), **dict(used)) for step, used in sorted(usage.by_step.items())
-    ]
-
-
 def ledger(rows: Iterable[UsageRow]) -> str:
     """A Markdown table by step and model; says so where no model was used."""
     lines = [
@@ -128,20 +120,6 @@ def error_of(error: Exception) -> dict[str, str]:
     return {
         "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
     }  # fmt: skip
-
-
-def in_place_of(row: DegradedStep) -> str:
-    """What was done in place of what a step's model should have given, and why."""
-    times = f" ({row.times} times)" if row.times > 1 else ""
-    return f"no usable answer of the model{times}, so {row.instead}: {row.reason}"
-
-
-def source_line(citation: Citation) -> str:
-    """Where it is, and what it says, on one line."""
-    marker = citation.marker if citation.marker.startswith("[") else f"[{citation.marker}]"
-    page = f", p. {citation.page}" if citation.page else ""
-    title = f"{citation.title} ({citation.document}{page})" if citation.title else f"{citation.document}{page}"
-    return f'{marker} {title}: "{" ".join(citation.quote.split())}"'
 
 
 def change_in_words(change: AnswerChange) -> list[str]:

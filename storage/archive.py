@@ -1,9 +1,8 @@
 """Writes a whole workspace into one file, and makes a workspace of a file that came from elsewhere.
 
 An archive is a tar file of the kept generations and of what outlives them, as they were at one
-moment: nobody need stop working. Uploads and compiled steps travel too. It holds no vector index,
-which is built anew from the databases, and nothing of settings, keys or locks; what else lies in
-the folder stays behind and is named. Of an archive nothing is believed: only files of these names
+moment: nobody need stop working. It holds no vector index, which is built anew from the databases,
+and nothing of settings, keys or locks. Of an archive nothing is believed: only files of these names
 are taken, and only whole databases with our tables alone.
 """
 
@@ -27,7 +26,7 @@ from uuid import uuid4
 
 from storage.database import Database
 from storage.errors import ArchiveError, Damaged, NoGeneration, UsageError
-from storage.faults import fault_of, faults_told, writable
+from storage.faults import fault_of, faults_told
 from storage.files import open_file
 from storage.layout import DATABASE, MANIFEST, Layout, Lease, Pointer, sync, sync_tree
 from storage.records import Record
@@ -41,11 +40,8 @@ _OURS = re.compile(
     r"CURRENT|side\.sqlite|tailoring\.toml|programs/[^/\0]{1,200}\.json"
     r"|generations/\d{6}/(?:generation\.duckdb|manifest\.json)"
 )
-_PACKED = re.compile(rf"{_OURS.pattern}|generations|programs|{UPLOADS}")
-# What a workspace makes anew, or makes no sense anywhere else.
-_OF_THE_PLACE = re.compile(r"LOCK|IDENTITY|staging|(?:limits|side)\.sqlite(?:-.*)?|\..*")
 _MOST_FILES = 5_000  # beside uploads; a generation has two
-_LONGEST_READ = 1 << 24  # bytes: files are copied in smaller pieces, and no header of ours is longer
+_LONGEST_READ = 1 << 24  # bytes: files are copied in smaller pieces, and no header is longer
 # How the readers of tar and of gzip say that a file is not as it should be.
 _UNREADABLE = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
 _NO_DATABASE = (
@@ -53,7 +49,7 @@ _NO_DATABASE = (
     "kept answers and vectors, watched questions and the history of runs are lost, and nothing of "
     "what is indexed."
 )
-_NO_CURRENT = "Roll back to a generation that is whole (`trellis rollback N`), or index again, and archive then."
+_NO_CURRENT = "Roll back to a generation that is whole (`trellis rollback N`), or index again."
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +57,7 @@ logger = logging.getLogger(__name__)
 class ArchiveReport(Record):
     """What an archive holds; `created` is a UTC time in ISO form, `size_bytes` its own size.
 
-    `uploads` and `programs` are how many files of these there are, `left_out` what stayed behind.
+    `uploads` and `programs` are how many files of these there are.
     """
 
     file: str
@@ -71,33 +67,24 @@ class ArchiveReport(Record):
     size_bytes: int
     uploads: int = 0
     programs: int = 0
-    left_out: tuple[str, ...] = ()
 
 
-def _report(file: Path, pointer_file: Path, current: int | None, held: Layout) -> ArchiveReport:
-    """Of an archive with this CURRENT file, whose other files lie in the workspace `held`."""
+def _report(file: Path, layout: Layout, pointer_file: Path, current: int) -> ArchiveReport:
     created = datetime.fromtimestamp(pointer_file.stat().st_mtime, UTC)
     return ArchiveReport(
         file=str(file),
         created=created.isoformat(timespec="seconds"),
-        generation=current or 0,
-        generations=tuple(held.folders()),
+        generation=current,
+        generations=tuple(layout.folders()),
         size_bytes=file.stat().st_size,
-        uploads=len(_uploads(held.root)),
-        programs=len(_programs(held.root)),
+        uploads=len(uploaded_files(layout.root)),
+        programs=len(_programs(layout.root)),
     )
 
 
-def _uploads(root: Path) -> dict[str, Path]:
-    """The uploaded files by their names in an archive, but those with names that no upload has."""
-    files = {path.relative_to(root).as_posix(): path for path in uploaded_files(root)}
-    return {name: path for name, path in files.items() if _is_ours(name, root)}
-
-
-def _programs(root: Path) -> dict[str, Path]:
-    """The compiled steps of the workspace by their names in an archive."""
-    files = {f"programs/{path.name}": path for path in sorted((root / "programs").glob("*.json"))}
-    return {name: path for name, path in files.items() if path.is_file() and _is_ours(name, root)}
+def _programs(root: Path) -> list[Path]:
+    """The compiled steps of the workspace."""
+    return sorted(path for path in (root / "programs").glob("*.json") if path.is_file())
 
 
 def _is_ours(name: str, root: Path) -> bool:
@@ -125,10 +112,9 @@ def _temporary_folder() -> Iterator[Path]:
 def write_archive(root: Path, file: Path) -> ArchiveReport:
     """Writes a workspace into a new file, which is there only when it is whole.
 
-    An older generation that is damaged is left out, with a warning. Raises ArchiveError where the
-    current one or a database of the workspace is damaged; NoGeneration; UsageError for an ending
-    that is not one of .tar.gz, .tgz, .tar, or a file that is there already; StorageError where the
-    target cannot be written.
+    Raises ArchiveError where a generation or the workspace's database is damaged; NoGeneration;
+    UsageError for an ending that is not one of .tar.gz, .tgz, .tar, or a file that is there
+    already; StorageError where the target cannot be written.
     """
     kind = next((_KINDS[ending] for ending in _KINDS if file.name.lower().endswith(ending)), None)
     if kind is None:
@@ -140,22 +126,29 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
     with _held(layout) as (pointer, held), _temporary_folder() as aside, faults_told(file):
         copied = Layout(aside)
         copied.point(Pointer(current=pointer.current, last=pointer.last))
-        numbers = _sound_generations(layout, pointer, held, file)
-        sources = {"CURRENT": copied.pointer_file, **_copied_beside(layout, copied, file)}
-        for number in numbers:
-            for name in (DATABASE, MANIFEST):
-                path = layout.folder(number) / name
-                sources[path.relative_to(root).as_posix()] = path
-        sources |= _programs(root) | _uploads(root)
+        sources = {"CURRENT": copied.pointer_file}
+        for number in held:
+            if problem := damage(layout.folder(number), number, whole=True):
+                words = f"generation {number} is damaged ({problem})"
+                raise ArchiveError(file, words, _NO_CURRENT, "written")
+        files = [layout.folder(number) / name for number in held for name in (DATABASE, MANIFEST)]
+        files += [*_programs(root), *uploaded_files(root)]
+        files += [path for path in (root / "tailoring.toml",) if path.is_file()]
+        sources |= {path.relative_to(root).as_posix(): path for path in files}
+        if layout.database_file.exists():
+            sources["side.sqlite"] = copied.database_file
+            try:
+                _copy_database(layout.database_file, copied.database_file)
+            except Damaged as problem:
+                raise ArchiveError(file, problem.message, _NO_DATABASE, "written") from problem
         try:
             _write_tar(part, kind, sources)
             sync(part)
             part.rename(file)
         finally:
             part.unlink(missing_ok=True)
-        more = {"generations": tuple(numbers), "left_out": _left_out(root, sources)}
-        report = _report(file, copied.pointer_file, pointer.current, layout)
-        return report.model_copy(update=more)
+        report = _report(file, layout, copied.pointer_file, pointer.current or 0)
+        return report.model_copy(update={"generations": tuple(held)})
 
 
 @contextmanager
@@ -177,51 +170,16 @@ def _held(layout: Layout) -> Iterator[tuple[Pointer, list[int]]]:
         yield pointer, numbers
 
 
-def _sound_generations(layout: Layout, pointer: Pointer, held: list[int], file: Path) -> list[int]:
-    """The held generations that are whole; ArchiveError where the current one is not."""
-    numbers = []
-    for number in held:
-        try:
-            _check_generation(layout.folder(number), number)
-            numbers.append(number)
-        except ValueError as problem:
-            if number == pointer.current:
-                raise ArchiveError(file, str(problem), _NO_CURRENT, "written") from None
-            logger.warning("Left out of %s: %s.", file, problem)
-    return numbers
-
-
-def _copied_beside(layout: Layout, copied: Layout, file: Path) -> dict[str, Path]:
-    """Copies what is kept beside the generations, as of one moment; by name in the archive."""
-    sources = {}
-    if (tailoring := layout.root / "tailoring.toml").is_file():
-        sources[tailoring.name] = tailoring
-    if layout.database_file.exists():
-        sources[layout.database_file.name] = copied.database_file
-        try:
-            _copy_database(layout.database_file, copied.database_file)
-            _check_database(copied.database_file)
-        except ValueError as problem:
-            raise ArchiveError(file, str(problem), _NO_DATABASE, "written") from problem
-    return sources
-
-
 def _copy_database(source: Path, copy: Path) -> None:
-    """Copies the workspace's database as of one moment; ValueError where it is damaged."""
-    address = f"{source.absolute().as_uri()}?mode=ro"
-    # Who may only read cannot keep SQLite's lists of readers beside the file. Where no journal lies
-    # there nobody writes; what is copied is read whole all the same.
-    if not writable(source) and not Path(f"{source}-wal").exists():
-        address += "&immutable=1"
+    """Copies the workspace's database as of one moment. Damaged where it is not whole."""
     with (
-        _unsound("the workspace's database is damaged"),
-        faults_told(source),
-        closing(sqlite3.connect(address, uri=True)) as read,
+        faults_told(source, _NO_DATABASE),
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as read,
         closing(sqlite3.connect(copy)) as written,
     ):
-        read.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        with faults_told(copy):
-            read.backup(written)
+        read.backup(written)
+    with closing(SqliteFile(copy, SCHEMA)) as file:
+        file.check()
 
 
 def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
@@ -238,15 +196,6 @@ def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
                 entry, status = tarfile.TarInfo(name), os.fstat(stream.fileno())
                 entry.size, entry.mtime, entry.mode = status.st_size, status.st_mtime, 0o644
                 archive.addfile(entry, stream)
-
-
-def _left_out(root: Path, packed: Mapping[str, Path]) -> tuple[str, ...]:
-    """What lies in the folder and is not packed, but for what belongs to the place."""
-    known = {path.name for path in root.iterdir()}
-    others = [name for name in known if not (_OF_THE_PLACE.fullmatch(name) or _PACKED.fullmatch(name))]
-    inside = [*uploaded_files(root), *(root / "programs").rglob("*")]
-    names = {path.relative_to(root).as_posix() for path in inside if path.is_file()}
-    return (*sorted(others), *sorted(names - packed.keys()))
 
 
 # --- reading ---
@@ -272,12 +221,10 @@ def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object]
         with faults_told(root):
             layout = Layout(aside)
             try:
-                _check(layout, read_tailoring)
+                current = _check(layout, read_tailoring)
             except ValueError as problem:
                 raise ArchiveError(file, str(problem)) from problem
-            if layout.stated() is None:
-                layout.point(layout.pointer())
-            report = _report(file, layout.pointer_file, layout.pointer().current, layout)
+            report = _report(file, layout, layout.pointer_file, current)
             sync_tree(aside)
             aside.rename(root.absolute())
     finally:
@@ -344,33 +291,25 @@ _MADE = """
 _PARTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
 
 
-def _check(layout: Layout, read_tailoring: Callable[[str], object]) -> None:
-    """Checks unpacked files."""
-    pointer = layout.pointer()
-    if layout.pointer_file.exists() and layout.stated() is None:
-        raise ValueError("its CURRENT cannot be understood")
+def _check(layout: Layout, read_tailoring: Callable[[str], object]) -> int:
+    """Checks unpacked files; gives the number of the current generation."""
+    stated, folders = layout.stated(), layout.folders()
+    if stated is None or stated.current is None or stated.current not in folders:
+        raise ValueError("its CURRENT names no generation in it")
+    readers: dict[Path, Callable[[str], object]] = dict.fromkeys(_programs(layout.root), json.loads)
     if (tailoring := layout.root / "tailoring.toml").exists():
-        with _unsound("its tailoring.toml cannot be understood"):
-            read_tailoring(tailoring.read_text(encoding="utf-8"))
-    for name, path in _programs(layout.root).items():
-        with _unsound(f"its {name} cannot be understood"):
-            json.loads(path.read_bytes())
-    for number in layout.folders():
+        readers[tailoring] = read_tailoring
+    for path, read in readers.items():
+        try:
+            read(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            name = path.relative_to(layout.root).as_posix()
+            raise ValueError(f"its {name} cannot be understood ({error})") from error
+    for number in folders:
         _check_generation(layout.folder(number), number)
     if layout.database_file.is_file():
         _check_database(layout.database_file)
-    if pointer.current is None or layout.stated() not in (None, pointer):
-        raise ValueError("its current generation is not in it")
-
-
-@contextmanager
-def _unsound(problem: str) -> Iterator[None]:
-    """Adds what is wrong in words to the errors of readers."""
-    try:
-        yield
-    except (ValueError, RecursionError, Damaged) as error:
-        words = error.message.removesuffix(".") if isinstance(error, Damaged) else str(error)
-        raise ValueError(f"{problem} ({words})") from error
+    return stated.current
 
 
 def _check_generation(folder: Path, number: int) -> None:
@@ -389,8 +328,11 @@ def _check_database(path: Path) -> None:
     """A whole workspace database, with our tables alone."""
     with _temporary_folder() as aside, closing(SqliteFile(aside / path.name, SCHEMA)) as ours:
         expected = ours.made().execute(_PARTS).fetchall()
-    with _unsound("the workspace's database is damaged"), closing(SqliteFile(path, SCHEMA)) as file:
-        file.check()
+    with closing(SqliteFile(path, SCHEMA)) as file:
+        try:
+            file.check()
+        except Damaged as error:
+            raise ValueError(f"the workspace's database is damaged ({error.message})") from error
         parts = file.rows(_PARTS)
     if parts != expected:
         raise ValueError("the workspace's database holds other things than ours do")

@@ -63,7 +63,7 @@ class Database:
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, read_only: bool) -> None:
         self.path = path
         self.read_only = read_only
-        self._connection = connection
+        self._opened: duckdb.DuckDBPyConnection | None = connection
         self._turn = threading.RLock()
         self._depth = 0
 
@@ -111,8 +111,17 @@ class Database:
         aside.replace(path)
 
     def close(self) -> None:
+        """Closes the file. Whoever still holds this object holds nothing of DuckDB any more."""
         with self._turn:
-            self._connection.close()
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        if self._opened is None:
+            raise StorageError(self.path, "this generation was closed", "Open it again.")
+        return self._opened
 
     # --- writing ---
 

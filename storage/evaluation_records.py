@@ -7,7 +7,7 @@ from pydantic import Field
 from storage.answer_records import Answer, Effort, Mode, StructureType
 from storage.graph_records import TextSpan
 from storage.records import Record
-from storage.run_records import AnswerChange, StepUsage, Usage
+from storage.run_records import AnswerChange, Usage
 
 _MARKER = re.compile(r"\s{0,9}\[\d+(?:\s*[,，]\s*\d+)*\]")
 
@@ -249,26 +249,3 @@ class EvaluationReport(Record):
     reused: int = 0
     seconds: float = 0.0
     gate: tuple[GateCheck, ...] = ()
-
-
-class SystemForecast(StepUsage):
-    """What a system's answers to `questions` would take that are not answered yet.
-
-    Embedding and reranking are included; `most` is where the spread of its sample lets that end.
-    """
-
-    system: str
-    questions: int
-    most: StepUsage
-
-
-class EvaluationForecast(StepUsage):
-    """What the rest of an evaluation would take, by `sample` questions of each system.
-
-    `judging` is what judging the answers would take of that.
-    """
-
-    systems: tuple[SystemForecast, ...]
-    judging: StepUsage
-    most: StepUsage
-    sample: int

@@ -56,14 +56,12 @@ class StepForecast(Record):
 
     `basis` says what the output tokens are estimated from.
 
-    `cost_usd` is None where the price is unknown; `cached_calls` are answered already and cost
-    nothing.
+    `cost_usd` is None where the price is unknown.
     """
 
     step: str
     model: str
     calls: int
-    cached_calls: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
@@ -82,7 +80,6 @@ class Forecast(Record):
     chunks: int
     chunks_to_extract: int
     calls: int
-    cached_calls: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None

@@ -2,41 +2,35 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
+from flows.answer_page import answer_sections
 from flows.batch import Answering, answer_rows, read_turns
+from flows.cli.common import COMMON, Common
 from flows.cli.options import AsOf, Count, CountFrom0, Input, Record
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen, harmless
 from flows.modes.registry import mode_names
 from flows.orchestration.local_server import keep_server
 from flows.query import answer_question, query, retrieve_passages
 from flows.question import AUTO, AskOptions, check_question
 from flows.session import Session, open_session
-from flows.usage import in_place_of, in_short, source_line
 from prompts.engine.effort import Effort
-from storage.answer_records import Ambiguity, Answer, Retrieval, StructureType
+from prompts.engine.streaming import Show, Withdrawn
+from storage.answer_records import Answer, Retrieval, StructureType
 from storage.errors import UsageError, did_you_mean
 from storage.files import text_of_file
 from storage.filters import check_filter
 from tasks.retrieve.pages import FolderRetriever
-
-SUPPORT = {
-    "none": "supported by the sources above",
-    "partial": "partly supported by the sources above",
-    "ungrounded": "from the model alone: no source supports it",
-    "abstained": "the documents do not say",
-}
-EXCERPTS = {
-    "partial": "excerpts, not an answer: no model has read them",
-    "abstained": "nothing was found that speaks of this",
-}
-UNCOMPARED = "cites the sources above; whether they support it cannot be told by words"
-BOUND_BY_PROGRAM = "the model named no source: these are the sentences that say the same"
-MOST_FLAGGED = 3
 
 
 def known_mode(_type: object, mode: str) -> None:
@@ -95,6 +89,7 @@ class AskedFor:
 ASKED_FOR = AskedFor()
 
 
+@command
 def ask(
     question: Question = None,
     /,
@@ -128,13 +123,38 @@ def ask(
         with open_session(common.runtime(reading=True), asked.as_of) as session:
             if question is None:
                 return _answer_file(asked, options, answer_question, session, screen)
-            with screen.draft() as on_text:
+            with shown_draft(screen) as on_text:
                 drafted = replace(options, on_text=on_text)
                 answer = asyncio.run(answer_question(question, drafted, session))
     show_answer(answer, screen, with_structure=structure is not None)
     return 0
 
 
+@contextmanager
+def shown_draft(screen: Screen) -> Iterator[Show | None]:
+    """Show pieces of a text as they come, where people watch; None elsewhere.
+
+    What is shown goes away at the end of the block: the result follows by itself.
+    """
+    if screen.as_json or not sys.stdout.isatty():
+        yield None
+        return
+    live = Live(console=Console(file=sys.stdout), transient=True, vertical_overflow="ellipsis")
+    draft = ""
+
+    def show(piece: str | Withdrawn) -> None:
+        nonlocal draft
+        draft = "" if isinstance(piece, Withdrawn) else draft + harmless(piece)
+        live.start()  # only now: without a model nothing is drafted
+        live.update(Text(draft, style="dim"))
+
+    try:
+        yield show
+    finally:
+        live.stop()
+
+
+@command
 def retrieve(
     question: Question = None,
     /,
@@ -204,69 +224,18 @@ def show_answer(
     screen: Screen,
     *,
     with_structure: bool = False,
-    most_sources: int | None = None,
+    most_lines: int | None = None,
 ) -> None:
     """Show an answer, its sources, the structure where it was asked for, and how it was found."""
     if screen.as_json:
         screen.json(answer)
         return
-    trace = answer.trace
     screen.title(answer.answer)
-    if answer.citations:
+    for section in answer_sections(answer, with_structure):
         screen.line()
-        sources = [source_line(citation) for citation in answer.citations]
-        screen.rows(sources, most_sources, indent=0, more=" sources")
-        if any(citation.bound_by == "program" for citation in answer.citations):
-            screen.line(BOUND_BY_PROGRAM, style="yellow")
-    if used_reports := [report for report in trace.reports if report.points]:
-        screen.line()
-        screen.title("from the reports")
-        titles = [f"{row.community} {row.title} (level {row.level})" for row in used_reports]
-        screen.rows(titles, most_sources, indent=0)
-    for structure in trace.structures if with_structure else ():
-        screen.line()
-        screen.title(structure.description)
-        screen.rows(structure.text.splitlines())
-    _show_doubts(answer, screen)
-    screen.line()
-    _show_trace(answer, screen)
-
-
-def _show_doubts(answer: Answer, screen: Screen) -> None:
-    """Sentences that no source supports, and what the question leaves open."""
-    unsupported = [row for row in answer.grounding if row.supported is False]
-    for row in unsupported[:MOST_FLAGGED]:
-        sentence = " ".join(answer.answer[row.start : row.end].split())
-        screen.line(f"no source supports: {sentence}", style="yellow")
-    readings = [_ambiguity(ambiguity) for ambiguity in answer.trace.ambiguity]
-    screen.rows(readings, indent=0, style="yellow")
-
-
-def _show_trace(answer: Answer, screen: Screen) -> None:
-    """How the answer was found, and what it took."""
-    trace = answer.trace
-    support = (EXCERPTS if trace.answered_by == "excerpts" else SUPPORT)[answer.fallback]
-    screen.line(
-        f"{UNCOMPARED if answer.is_uncompared else support} · mode {trace.mode} "
-        f"· structure {trace.structure or trace.route.type} "
-        f"· generation {answer.generation} · {answer.usage.seconds:.2f} s",
-        style="dim",
-    )
-    if trace.decision is not None:
-        others = "".join(f"; {mode.mode} gave nothing" for mode in trace.decision.tried)
-        screen.line(f"mode chosen: {trace.decision.reason}{others}", style="dim")
-    for step in trace.degraded:
-        screen.line(f"{step.step}: {in_place_of(step)}", style="yellow")
-    if used := in_short(answer.usage):
-        screen.line(used, style="dim")
-
-
-def _ambiguity(ambiguity: Ambiguity) -> str:
-    """What a question leaves open, on one line."""
-    if not ambiguity.readings:
-        return f'ambiguous: "{ambiguity.text}" stands for nothing that was named'
-    others = "; ".join(text for text in ambiguity.readings if text != ambiguity.taken)
-    return f'ambiguous: "{ambiguity.text}" was read as {ambiguity.taken}, not as {others}'
+        if section.title:
+            screen.title(section.title)
+        screen.rows(section.lines, most_lines, indent=0, style=section.style)
 
 
 def _show_passages(result: Retrieval, screen: Screen) -> None:

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import AsOf, CountFrom0
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.service.reading import (
     ListedReport,
     Quote,
@@ -22,6 +24,7 @@ SHOWN_OF_A_LEVEL = 10
 SHOWN_MEMBERS = 30
 
 
+@command
 def show(document: str, /, *, as_of: AsOf = None, common: Common = COMMON) -> None:
     """Print a document's text as offsets count it; with --json also where it came from.
 
@@ -34,6 +37,7 @@ def show(document: str, /, *, as_of: AsOf = None, common: Common = COMMON) -> No
     screen.result(view.model_dump(exclude={"spans"}), lambda: screen.exactly(view.text))
 
 
+@command
 def reports(
     report: Annotated[str | None, Parameter(metavar="ID")] = None,
     /,

@@ -6,9 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import AsOf, Count
-from flows.cli.screen import COMMON, Common, Screen
-from flows.operations import changes
+from flows.cli.running import command
+from flows.cli.screen import Screen
+from flows.operations import forget as forgetting
+from flows.operations import retry as retrying
 from flows.operations.diff import Changed, Diff, Difference, Thing, compare
 from storage.errors import UsageError
 from storage.export import KINDS
@@ -21,6 +24,7 @@ RETRY = "Try again: trellis dead-letter --retry"
 NEEDS_SOURCE = "Mend the rows in their files, then run trellis index on them."
 
 
+@command
 def forget(
     documents: Annotated[tuple[str, ...], Parameter(metavar="DOCUMENT")],
     /,
@@ -36,21 +40,21 @@ def forget(
     """
     screen = common.screen
     if undo:
-        generation = changes.let_in(documents, common.runtime())
+        generation = forgetting.let_in(documents, common.runtime())
         screen.result(
             {"documents": documents, "generation": generation},
             "Let in again: index their source to bring them back.",
         )
         return
     with screen.progress() as progress:
-        report = asyncio.run(changes.forget(documents, common.runtime(progress)))
+        report = asyncio.run(forgetting.forget(documents, common.runtime(progress)))
     title = f"Forgotten: {', '.join(documents)}"
     screen.result(report, title, without=("documents", "held", "same_text", "files"))
     if not screen.as_json:
         _show_left(report, screen)
 
 
-def _show_left(report: changes.ForgetReport, screen: Screen) -> None:
+def _show_left(report: forgetting.ForgetReport, screen: Screen) -> None:
     """What is still there of the documents."""
     if report.held:
         held = ", ".join(map(str, report.held))
@@ -65,6 +69,7 @@ def _show_left(report: changes.ForgetReport, screen: Screen) -> None:
         screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
 
 
+@command
 def dead_letter(*, retry: bool = False, as_of: AsOf = None, common: Common = COMMON) -> int:
     """List what failed; with --retry try it again, and return 1 where some fails again.
 
@@ -75,7 +80,7 @@ def dead_letter(*, retry: bool = False, as_of: AsOf = None, common: Common = COM
     if retry:
         return _retry(as_of, common)
     with common.runtime().workspace.read(as_of) as generation:
-        letters = changes.letters_of(generation)
+        letters = retrying.letters_of(generation)
     screen.result(letters, lambda: _show_letters(letters, screen))
     return 0
 
@@ -85,18 +90,18 @@ def _retry(as_of: int | None, common: Common) -> int:
     if as_of is not None:
         raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
     with screen.progress() as progress:
-        report = asyncio.run(changes.retry(common.runtime(progress)))
+        report = asyncio.run(retrying.retry(common.runtime(progress)))
     number = report.generation
     end = f"published generation {number}" if report.published else f"generation {number} stays"
     title = f"{report.succeeded} of {report.tried} succeeded: {end}"
-    screen.result(report, title, without=changes.RetryReport.model_fields.keys() - {"usage"})
+    screen.result(report, title, without=retrying.RetryReport.model_fields.keys() - {"usage"})
     failing = (*report.failed, *report.waiting)
     if failing and not screen.as_json:
         _show_letters(failing, screen)
     return FAILED_AGAIN if report.failed else 0
 
 
-def _show_letters(letters: Sequence[changes.Letter], screen: Screen) -> None:
+def _show_letters(letters: Sequence[retrying.Letter], screen: Screen) -> None:
     """Show them by step, error and remedy: one broken server fails a hundred passages alike."""
     if not letters:
         screen.line("Nothing failed.")
@@ -113,6 +118,7 @@ def _show_letters(letters: Sequence[changes.Letter], screen: Screen) -> None:
         screen.line(NEEDS_SOURCE, style="dim")
 
 
+@command
 def diff(
     before: Count,
     after: Count | None = None,

@@ -5,22 +5,17 @@ and imports the file of the command that runs, no other.
 """
 
 import atexit
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib.util import find_spec
 from inspect import BoundArguments
-from pathlib import Path
 from typing import NamedTuple
 
 from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from flows.cli.options import OPTIONS
 from storage.errors import UsageError, did_you_mean
-
-ROOT = Path(__file__).resolve().parents[2]
-OTHER_PACKAGES = ("tasks", "prompts", "storage")
 
 EPILOGUE = """\
 A first session:
@@ -202,30 +197,19 @@ def epilogue(examples: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `arguments` are the process's own by default."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
-    if foreign := foreign_packages():
-        sys.stderr.write(
-            f"trellis: other packages take the names of Trellis' own: {', '.join(foreign)}.\n"
-            "Unset PYTHONPATH, or start trellis from another folder.\n"
-        )
-        return 2
-    if tokens in (["--help"], ["-h"]):
-        trellis_app().help_print([])
-        return 0
-    ending = _Ending() if arguments is None else None
-    # Here and not above: it loads the engine, and `trellis --help` shall come at once.
-    from flows.cli.running import run
-
-    code = run(partial(_call, tokens), as_json="--json" in tokens)
-    if ending is not None:
-        ending.code = code
+    leaving = Leaving() if arguments is None else None
+    code = _run(tokens)
+    if leaving is not None:
+        leaving.code = code
     return code
 
 
-class _Ending:
-    """Ends a process of ours without the last checks of extension modules.
+class Leaving:
+    """Ends the process of a command without the last checks of extension modules.
 
-    Prefect keeps threads to the very end, and DuckDB's binding then reports the objects that they hold as leaked, on
-    standard error. To be made before Prefect is imported: the handlers that Prefect registers later run first.
+    In a process that ran a Prefect flow DuckDB's binding (nanobind) finds its own module alive at
+    the very end, though no connection of ours is, and lists it on standard error as leaked. Make it
+    before Prefect is imported: the handlers that Prefect registers later run first.
     """
 
     def __init__(self) -> None:
@@ -238,9 +222,26 @@ class _Ending:
         os._exit(self.code)
 
 
-def _call(tokens: Sequence[str]) -> int | None:
-    """Call the function that the tokens name. Raises UsageError for what cannot be meant."""
-    app = trellis_app()
+def _run(tokens: Sequence[str]) -> int:
+    try:
+        app = trellis_app()
+        if tokens in (["--help"], ["-h"]):
+            app.help_print([])
+            return 0
+        function, bound = _parsed(tokens, app)
+    except UsageError as error:
+        sys.stderr.write(f"trellis: {error.message}\n{error.remedy}\n")
+        if "--json" in tokens:
+            told = {"type": "UsageError", "message": error.message, "remedy": error.remedy}
+            sys.stdout.write(json.dumps({"error": told}, ensure_ascii=False) + "\n")
+        return error.exit_code
+    except KeyboardInterrupt:  # while the command's file is imported
+        return 130
+    return function(*bound.args, **bound.kwargs) or 0
+
+
+def _parsed(tokens: Sequence[str], app: App) -> tuple[Callable[..., int | None], BoundArguments]:
+    """Find the function that the tokens name. Raises UsageError for what cannot be meant."""
     if not tokens:
         raise UsageError("A command is missing.", "See them all: trellis --help")
     try:
@@ -249,8 +250,7 @@ def _call(tokens: Sequence[str]) -> int | None:
         raise usage_error(error, tokens, app) from error
     if text := next((token for token in tokens if _is_unreadable(token, bound)), None):
         raise UsageError(f"The argument {text!a} is not UTF-8.", "Write it in UTF-8.")
-    function: Callable[..., int | None] = command
-    return function(*bound.args, **bound.kwargs)
+    return command, bound
 
 
 def usage_error(error: CycloptsError, tokens: Sequence[str], app: App) -> UsageError:
@@ -276,14 +276,3 @@ def _is_unreadable(token: str, bound: BoundArguments) -> bool:
     """Whether a token is no text. Sources are files: any bytes may be their names."""
     is_text = not any("\ud800" <= sign <= "\udfff" for sign in token)
     return not is_text and token not in bound.arguments.get("sources", ())
-
-
-def foreign_packages() -> list[str]:
-    """Packages of other people that Python would import under the names of ours."""
-    found = {name: find_spec(name) for name in OTHER_PACKAGES}
-    places = {
-        name: Path(next(iter(spec.submodule_search_locations or [spec.origin or ""])))
-        for name, spec in found.items()
-        if spec is not None
-    }
-    return [f"{name} ({at})" for name, at in places.items() if at.resolve() != ROOT / name]

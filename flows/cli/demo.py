@@ -10,8 +10,10 @@ from pydantic import SecretStr
 
 import flows
 from flows.cli.ask import show_answer
+from flows.cli.common import COMMON, Common
 from flows.cli.index import show_report
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.index import IndexOptions, index_documents
 from flows.query import answer_question
 from flows.question import AskOptions
@@ -57,6 +59,7 @@ Try next
   trellis index YOUR-FOLDER    (then ask without --workspace)"""
 
 
+@command
 def demo(*, common: Common = COMMON) -> None:
     """Index the sample corpus, ask a question of each family, and say what to try next.
 
@@ -101,7 +104,7 @@ def _answer(question: str, options: AskOptions, runtime: Runtime, title: str, sc
         screen.line(f"? {answer.question}", style="bold cyan")
         after = f" · after: {' '.join(options.history)}" if options.history else ""
         screen.line(f"{title}{after}", style="dim")
-        show_answer(answer, screen, most_sources=SHOWN_SOURCES)
+        show_answer(answer, screen, most_lines=SHOWN_SOURCES)
     return answer
 
 

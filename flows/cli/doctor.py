@@ -5,7 +5,9 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.common import COMMON, Common
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.operations.doctor import PREFECT_URL, Examination, examination
 from flows.runtime import Runtime
 from prompts.doctor import ExaminedModel
@@ -21,6 +23,7 @@ STRUCTURED = {
 }
 
 
+@command
 def doctor(*, common: Common = COMMON) -> int:
     """Examine the installation; 1 where something failed."""
     screen = common.screen
@@ -96,6 +99,7 @@ def _show_check(ok: bool, lines: Sequence[str], screen: Screen) -> None:
     screen.rows([line for line in others if line], indent=8)
 
 
+@command
 def prompt(step: str | None = None, /, *, own: bool = False, common: Common = COMMON) -> None:
     """Print the prompt of a step, or the names of all steps.
 

@@ -9,26 +9,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows.cli.index import cost_in_words
+from flows.cli.common import COMMON, Common
 from flows.cli.options import BudgetTokens, BudgetUsd, Count, Names, Record, names_of
-from flows.cli.screen import COMMON, Common, Screen
-from flows.evaluate import (
-    JUDGED,
-    EvaluationEnding,
-    evaluate_plan,
-    forecast_evaluation,
-    plan_of,
-    rated_or,
-    report_of,
-)
+from flows.cli.running import command
+from flows.cli.screen import Screen
+from flows.evaluate import EvaluationEnding, report_of, run_evaluation
 from flows.evaluate import evaluate as evaluate_flow
 from flows.operations.evaluation_page import figure, markdown_page
 from flows.orchestration.local_server import keep_server
-from flows.runtime import Runtime, with_budget
 from storage.errors import EvaluationGate, UsageError
 from storage.evaluation_records import (
     Evaluation,
-    EvaluationForecast,
     EvaluationReport,
     EvaluationResult,
 )
@@ -58,8 +49,6 @@ class Comparison:
     """How often the judge looks at a pair in each order (default 1)."""
     limit: Count | None = None
     """Only the first questions."""
-    dry_run: bool = False
-    """Ask five questions of each system, and forecast what the rest takes."""
     budget_tokens: BudgetTokens = None
     budget_usd: BudgetUsd = None
     record: Record = False
@@ -78,6 +67,7 @@ class Comparison:
 COMPARISON = Comparison()
 
 
+@command
 def evaluate(
     *,
     comparison: Comparison = COMPARISON,
@@ -121,10 +111,8 @@ def evaluate(
     if show is not None:
         result = store.read(show)
         report = report_of(result)
-    elif (evaluated := _evaluated(comparison, page, gate, common)) is not None:
-        report, result = evaluated
     else:
-        return 0
+        report, result = _evaluated(comparison, page, gate, common)
     report = ending.write(report, result, runtime)
     if table is not None:
         rows = published_table(table, result)
@@ -141,66 +129,49 @@ def evaluate(
 Evaluated = tuple[EvaluationReport, EvaluationResult]
 
 
-def _evaluated(wanted: Comparison, page: Path | None, gate: Path | None, common: Common) -> Evaluated | None:
-    """Evaluate now; None where it was only forecast."""
+def _evaluated(wanted: Comparison, page: Path | None, gate: Path | None, common: Common) -> Evaluated:
+    """Evaluate now, as a flow run where that is wanted.
+
+    A gate fails a flow run; what it found is shown before that is told.
+    """
     if wanted.questions is None:
         raise UsageError("There are no questions.", "Name them with --questions FILE, or look: --list, --show N.")
-    if not wanted.dry_run and (wanted.record or os.environ.get("PREFECT_API_URL")):
-        return _recorded(wanted, wanted.questions, page, gate, common)
-    with common.screen.progress() as progress:
-        runtime = with_budget(common.runtime(progress), wanted.budget, JUDGED)
-        return asyncio.run(_compared(wanted, wanted.questions, runtime, common.screen))
-
-
-async def _compared(wanted: Comparison, questions: str, runtime: Runtime, screen: Screen) -> Evaluated | None:
-    plan = await plan_of(
-        wanted.system,
-        rated_or(questions, runtime),
-        names_of(wanted.measures),
-        limit=wanted.limit,
-        criteria=wanted.criteria,
-        repeats=wanted.repeats,
-    )
-    if not wanted.dry_run:
-        return await evaluate_plan(plan, runtime)
-    forecast = await forecast_evaluation(plan, runtime)
-    screen.result(forecast, lambda: _show_forecast(forecast, screen))
-    return None
-
-
-def _recorded(wanted: Comparison, questions: str, page: Path | None, gate: Path | None, common: Common) -> Evaluated:
-    """Evaluate as a flow run. A gate fails the run; what it found is shown before that is told."""
-    keep_server()
-    run = evaluate_flow(
-        list(wanted.system or ["auto"]),
-        questions,
-        measures=names_of(wanted.measures),
-        workspace=common.workspace,
-        criteria=wanted.criteria,
-        repeats=wanted.repeats,
-        limit=wanted.limit,
-        budget=wanted.budget,
-        gate=None if gate is None else str(gate),
-        page=None if page is None else str(page),
-    )
-    store = common.runtime().workspace.evaluations
-    try:
-        number = asyncio.run(run).number
-    except EvaluationGate:
-        number = store.list()[-1].number
-    result = store.read(number)
-    return report_of(result), result
-
-
-def _show_forecast(forecast: EvaluationForecast, screen: Screen) -> None:
-    asked = f"by {forecast.sample} questions of each system; their answers are kept"
-    screen.line(f"What the rest takes, {asked}", "bold")
-    rows = [(row.system, f"{row.questions} questions: {cost_in_words(row)}") for row in forecast.systems]
-    if forecast.judging.calls:
-        rows.append(("judging", cost_in_words(forecast.judging)))
-    rows.append(("in sum", cost_in_words(forecast)))
-    rows.append(("by their spread, up to", cost_in_words(forecast.most)))
-    screen.facts(rows, indent=2)
+    store, systems = common.runtime().workspace.evaluations, list(wanted.system or ["auto"])
+    measures, criteria = names_of(wanted.measures), wanted.criteria
+    if wanted.record or os.environ.get("PREFECT_API_URL"):
+        keep_server()
+        run = evaluate_flow(
+            systems,
+            wanted.questions,
+            measures=measures,
+            workspace=common.workspace,
+            criteria=criteria,
+            repeats=wanted.repeats,
+            limit=wanted.limit,
+            budget=wanted.budget,
+            gate=None if gate is None else str(gate),
+            page=None if page is None else str(page),
+        )
+        try:
+            report: EvaluationReport = asyncio.run(run)
+        except EvaluationGate:
+            report = report_of(store.read(store.list()[-1].number))
+    else:
+        with common.screen.progress() as progress:
+            report = asyncio.run(
+                run_evaluation(
+                    systems,
+                    wanted.questions,
+                    measures,
+                    workspace=common.workspace,
+                    criteria=criteria,
+                    repeats=wanted.repeats,
+                    limit=wanted.limit,
+                    budget=wanted.budget,
+                    progress=progress,
+                )
+            )
+    return report, store.read(report.number)
 
 
 def _show(report: EvaluationReport, page: str, screen: Screen) -> None:

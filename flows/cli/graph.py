@@ -8,9 +8,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from flows.cli.browse import quoted
+from flows.cli.common import COMMON, Common
 from flows.cli.options import OPTIONS, AsOf, Count, Names
-from flows.cli.screen import COMMON, Common, Screen
-from flows.operations import changes
+from flows.cli.running import command
+from flows.cli.screen import Screen
+from flows.operations import edit as editing
 from flows.service.reading import EntityView, look_up
 from storage.errors import UsageError
 
@@ -36,6 +38,7 @@ Name = Annotated[str, Parameter(help="Any name of an entity.")]
 
 
 @graph.default
+@command
 def look(name: Name, /, *, as_of: AsOf = None, common: Common = COMMON) -> None:
     """Show every entity that has the name."""
     screen = common.screen
@@ -45,16 +48,18 @@ def look(name: Name, /, *, as_of: AsOf = None, common: Common = COMMON) -> None:
 
 
 @graph.command
+@command
 def merge(name: Name, other: str, /, *, common: Common = COMMON) -> None:
     """Say that both names mean one thing.
 
     Args:
         other: Another name of the same thing.
     """
-    _edit(partial(changes.merge, name, other), common)
+    _edit(partial(editing.merge, name, other), common)
 
 
 @graph.command
+@command
 def split(
     name: Name,
     /,
@@ -74,10 +79,11 @@ def split(
             "What means another thing: names or documents?",
             "Use: trellis graph split NAME --names A,B | --documents D1,D2.",
         )
-    _edit(partial(changes.split, name, _listed(names), _listed(documents)), common)
+    _edit(partial(editing.split, name, _listed(names), _listed(documents)), common)
 
 
 @graph.command
+@command
 def edit(
     name: Name,
     /,
@@ -100,21 +106,23 @@ def edit(
             "An edit gives an entity a kind, a name or a description.",
             "Use: trellis graph edit NAME [--kind KIND] [--name NAME] [--description TEXT].",
         )
-    _edit(partial(changes.change, name, kind, new_name, description), common)
+    _edit(partial(editing.change, name, kind, new_name, description), common)
 
 
 @graph.command
+@command
 def edits(*, as_of: AsOf = None, common: Common = COMMON) -> None:
     """List the corrections, which every run applies."""
     screen = common.screen
     with common.runtime().workspace.read(as_of) as generation:
         kept = generation.edits.edits()
-    lines = [f"{row.id:>4}  {row.at}  {changes.edit_in_words(row)}" for row in kept]
+    lines = [f"{row.id:>4}  {row.at}  {editing.edit_in_words(row)}" for row in kept]
     lines.append(f"{len(kept)} edits; undo one: trellis graph undo ID")
     screen.result(kept, lambda: screen.rows(lines, indent=0))
 
 
 @graph.command
+@command
 def undo(number: Annotated[Count, Parameter(metavar="ID")], /, *, common: Common = COMMON) -> None:
     """Take a correction back.
 
@@ -123,18 +131,18 @@ def undo(number: Annotated[Count, Parameter(metavar="ID")], /, *, common: Common
     """
     screen = common.screen
     with screen.progress() as progress:
-        _show_edit(asyncio.run(changes.undo(number, common.runtime(progress))), screen)
+        _show_edit(asyncio.run(editing.undo(number, common.runtime(progress))), screen)
 
 
-def _edit(editing: changes.Editing, common: Common) -> None:
+def _edit(change: editing.Editing, common: Common) -> None:
     screen = common.screen
     with screen.progress() as progress:
-        _show_edit(asyncio.run(changes.edit(editing, common.runtime(progress))), screen)
+        _show_edit(asyncio.run(editing.edit(change, common.runtime(progress))), screen)
 
 
-def _show_edit(report: changes.EditReport, screen: Screen) -> None:
+def _show_edit(report: editing.EditReport, screen: Screen) -> None:
     done = f"Edit {report.edit.id} is {'undone' if report.undone else 'kept'}"
-    words = changes.edit_in_words(report.edit)
+    words = editing.edit_in_words(report.edit)
     title = f"{done}: {words}. Published generation {report.generation}"
     screen.result(report, title, without=("edit", "undone", "generation"))
 

@@ -4,8 +4,10 @@ import asyncio
 import os
 from collections.abc import Sequence
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import BudgetTokens, BudgetUsd, Count, CountFrom0, Record, Sources
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.index import IndexOptions, index_documents
 from flows.index import index as index_flow
 from flows.indexing.pace import time_in_words
@@ -26,6 +28,7 @@ BASES = {"history": "as its model wrote before", "rule": "by rule"}
 NO_FIGURES = frozenset("generation published seconds skipped dead_letters kept_prompts changed_answers".split())
 
 
+@command
 def index(
     sources: Sources,
     /,
@@ -133,16 +136,16 @@ def show_plan(plan: Forecast, budget: Budget, screen: Screen) -> None:
             screen.warn(line)
 
 
-def cost_in_words(plan: Forecast | StepForecast | StepUsage) -> str:
+def cost_in_words(plan: Forecast | StepForecast) -> str:
     """Say in words how many calls and tokens, and what they cost."""
-    cached = f"{plan.cached_calls:,} answers from the cache" if plan.cached_calls else ""
     if not plan.calls:
-        return f"no calls, {cached}" if cached else "no calls"
-    calls = f"about {plan.calls:,} calls{' and ' if cached else ''}{cached}"
+        return "no calls"
     tokens = f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out"
-    return f"{calls}, {tokens}, {cost_of(StepUsage(cost_usd=plan.cost_usd))}"
+    cost = cost_of(StepUsage(cost_usd=plan.cost_usd))
+    return f"about {plan.calls:,} calls, {tokens}, {cost}"
 
 
+@command
 def tune(
     sources: Sources,
     /,

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import Count, CountFrom0, Names, names_of
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.operations.question_set import (
     QuestionSetOptions,
     QuestionsReport,
@@ -16,6 +18,7 @@ from flows.operations.question_set import (
 from flows.usage import facts_of
 
 
+@command
 def questions(
     sources: Annotated[tuple[str, ...], Parameter(metavar="SOURCE")] = (),
     /,

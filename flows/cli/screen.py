@@ -1,7 +1,4 @@
-"""The screen of a command: results go to standard output, everything else to standard error.
-
-Also what every command takes: its workspace, and whether a program reads its output.
-"""
+"""The screen of a command: results go to standard output, everything else to standard error."""
 
 import io
 import json
@@ -12,28 +9,20 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated
 
-from cyclopts import Parameter
 from pydantic_core import to_jsonable_python
 from rich.console import Console
-from rich.live import Live
 from rich.markdown import Markdown
 from rich.progress import Progress as Bars
-from rich.text import Text
 
-from flows.runtime import Progress, Runtime, open_runtime, silent, unheard
-from flows.settings import Settings, load_settings
+from flows.runtime import Progress
 from flows.usage import Result, error_of, facts_of
-from prompts.engine.streaming import Show, Withdrawn
 from storage.errors import EvaluationGate
 from tasks.watching import watched
 
 EVERY = 10.0  # seconds between two lines about what goes on
 # What steers a terminal: controls, and what turns the direction of writing.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Screen:
@@ -41,7 +30,6 @@ class Screen:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._bars: Console | None = None  # where bars are shown
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The broken name of a file must not stop the output; in JSON its escape is right.
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -64,22 +52,23 @@ class Screen:
 
     def exactly(self, text: str) -> None:
         """Write text as it is; on a terminal a line ends behind it."""
-        sys.stdout.write(_harmless(text))
+        sys.stdout.write(harmless(text))
         if sys.stdout.isatty() and not text.endswith("\n"):
             sys.stdout.write("\n")
 
     def markdown(self, text: str) -> None:
         """Write a page in Markdown: drawn on a terminal, as it is elsewhere."""
         if sys.stdout.isatty():
-            Console(file=sys.stdout).print(Markdown(_harmless(text)))
+            Console(file=sys.stdout).print(Markdown(harmless(text)))
         else:
             self.exactly(text)
 
     def line(self, text: str = "", style: str = "", indent: int = 0) -> None:
         """Write a line for people; `style` is one of rich's, for terminals."""
-        line = " " * indent + _harmless(text)
+        line = " " * indent + harmless(text)
         if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
-            _print(Console(file=sys.stdout), line, style)
+            console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+            console.print(line, style=style or None, soft_wrap=True)
         else:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()  # somebody may wait for it
@@ -113,11 +102,8 @@ class Screen:
             self.line(f"and {len(rows) - most} more{more}", style="dim", indent=indent)
 
     def note(self, text: str) -> None:
-        """Write a message beside the result, above the bars while there are any."""
-        if self._bars is not None:
-            _print(self._bars, _harmless(text))
-        else:
-            sys.stderr.write(_harmless(text) + "\n")
+        """Write a message beside the result."""
+        sys.stderr.write(harmless(text) + "\n")
 
     def error(self, error: Exception) -> None:
         """Tell what happened and what to do. What a gate found is in the result already."""
@@ -136,50 +122,19 @@ class Screen:
                 yield report
             return
         with Bars(console=Console(stderr=True), transient=True) as bars:
-            steps = {"working": bars.add_task("working", total=None)}
+            shown = {"working": bars.add_task("working", total=None)}
 
             def report(step: str, done: int, total: int) -> None:
-                if step not in steps:
-                    steps[step] = bars.add_task(step)
-                bars.update(steps[step], completed=done, total=total)
+                if step not in shown:
+                    shown[step] = bars.add_task(step)
+                bars.update(shown[step], completed=done, total=total)
 
-            self._bars = bars.console
-            try:
-                yield report
-            finally:
-                self._bars = None
-
-    @contextmanager
-    def draft(self) -> Iterator[Show | None]:
-        """Show pieces of a text as they come, where people watch; None elsewhere.
-
-        What is shown goes away at the end of the block: the result follows by itself.
-        """
-        if self.as_json or not sys.stdout.isatty():
-            yield None
-            return
-        live = Live(console=Console(file=sys.stdout), transient=True, vertical_overflow="ellipsis")
-        draft = ""
-
-        def show(piece: str | Withdrawn) -> None:
-            nonlocal draft
-            draft = "" if isinstance(piece, Withdrawn) else draft + _harmless(piece)
-            live.start()  # only now: without a model nothing is drafted
-            live.update(Text(draft, style="dim"))
-
-        try:
-            yield show
-        finally:
-            live.stop()
+            yield report
 
 
-def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(text, style=style or None, markup=False, highlight=False, emoji=False, soft_wrap=True)
-
-
-def _harmless(text: str) -> str:
-    """The text without what steers a terminal."""
-    return _STEERING.sub("\ufffd", text)
+def harmless(text: str) -> str:
+    """Give the text without what steers a terminal."""
+    return STEERING.sub("\ufffd", text)
 
 
 class _Lines:
@@ -236,36 +191,3 @@ def rounded(value: object, name: str = "") -> object:
     if isinstance(value, Mapping):
         return {key: part if key == "metadata" else rounded(part, str(key)) for key, part in value.items()}
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Common:
-    """What every command takes."""
-
-    workspace: Annotated[str | None, Parameter(metavar="DIR")] = None
-    """The folder of state (default ./.trellis)."""
-    json: bool = False
-    """Machine output on standard output; messages go to standard error."""
-
-    @cached_property
-    def screen(self) -> Screen:
-        """Where the command writes."""
-        return Screen(self.json)
-
-    def settings(self) -> Settings:
-        """The settings in force, with the workspace that was named."""
-        return load_settings({"workspace": self.workspace})
-
-    def runtime(
-        self,
-        progress: Progress = silent,
-        *,
-        reading: bool = False,
-        tell: Callable[[str], None] = unheard,
-    ) -> Runtime:
-        """Open the workspace with the settings in force."""
-        return open_runtime(self.settings(), progress, reading, tell)
-
-
-COMMON = Common()

@@ -14,18 +14,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import Count
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.orchestration import deployments
 from flows.orchestration.local_server import HEARTBEAT, server_in_use
 from flows.service.access import ROLES, new_key
 from flows.service.app import create_app
+from flows.service.asking import Questions
 from flows.service.log import log_to_stderr
 from flows.service.mcp_server import mcp_server
+from flows.service.metrics import Metrics
 from flows.service.server import serving
 from flows.service.workspaces import Workspaces
 from flows.setting_areas import ServiceSettings
-from flows.settings import Settings, load_settings, settings_file
+from flows.settings import Settings
 from storage.errors import UsageError, did_you_mean
 from tasks.load.discover import resolve
 
@@ -38,6 +42,7 @@ RUN_ENVIRONMENT = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT), "PYTHONS
 Listen = tuple[str, int | None]
 
 
+@command
 def serve(
     sources: Annotated[tuple[str, ...], Parameter(metavar="SOURCE")] = (),
     /,
@@ -140,18 +145,8 @@ def _serve_alone(plan: deployments.Plan, settings: Settings, listen: Listen, scr
 
 @contextmanager
 def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
-    """Serve while the block runs, on the address that it gets; keys may change meanwhile."""
-
-    def keys() -> tuple[str, ...]:
-        return load_settings({"workspace": settings.workspace}).service.keys
-
-    def changed() -> object:
-        try:
-            return settings_file().stat().st_mtime_ns
-        except OSError:
-            return None
-
-    app = create_app(settings, prefect=prefect, sources=sources, reread=(keys, changed))
+    """Serve while the block runs, on the address that it gets."""
+    app = create_app(settings, prefect=prefect, sources=sources)
     with log_to_stderr(settings.service.log_texts), serving(app, *listen) as address:
         yield address
 
@@ -201,11 +196,14 @@ def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
     screen.result({"pool": pool, "deployments": names}, f"Registered. {start}")
 
 
+@command
 def mcp(*, common: Common = COMMON) -> None:
     """Serve the workspace to one MCP client until it goes. Standard output is the protocol's."""
-    workspaces = Workspaces(common.settings())
+    settings = common.settings()
+    workspaces = Workspaces(settings)
+    questions = Questions(workspaces, Metrics(), settings.service)
     common.screen.note("Waiting for an MCP client on standard input; clients start this command themselves.")
     try:
-        mcp_server(workspaces).run("stdio")
+        mcp_server(workspaces, questions).run("stdio")
     finally:
         workspaces.close()

@@ -3,8 +3,10 @@
 import asyncio
 from pathlib import Path
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import Amount, Count, CountFrom0, Names, Record, names_of
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.orchestration.local_server import keep_server
 from flows.train import TrainOptions, train_step
 from flows.train import train as train_flow
@@ -13,6 +15,7 @@ from storage.training_records import Method, TrainedStep, TrainingReport
 from tasks.train.lora import TrainingOptions
 
 
+@command
 def train(
     step: TrainedStep,
     /,

@@ -6,8 +6,10 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from flows.cli.ask import Mode
+from flows.cli.common import COMMON, Common
 from flows.cli.options import OPTIONS
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.operations import watch as watching
 from flows.question import AUTO
 from flows.usage import change_in_words
@@ -29,6 +31,7 @@ watch = App(
 
 
 @watch.default
+@command
 def show(*, common: Common = COMMON) -> None:
     """List the watched questions with their last answers."""
     screen = common.screen
@@ -37,6 +40,7 @@ def show(*, common: Common = COMMON) -> None:
 
 
 @watch.command
+@command
 def add(*question: str, mode: Mode = AUTO, common: Common = COMMON) -> None:
     """Watch a question; where something is indexed, ask it now.
 
@@ -52,6 +56,7 @@ def add(*question: str, mode: Mode = AUTO, common: Common = COMMON) -> None:
 
 
 @watch.command
+@command
 def remove(name: Annotated[str, Parameter(metavar="ID")], /, *, common: Common = COMMON) -> None:
     """Watch a question no more.
 
@@ -64,6 +69,7 @@ def remove(name: Annotated[str, Parameter(metavar="ID")], /, *, common: Common =
 
 
 @watch.command
+@command
 def run(*, common: Common = COMMON) -> None:
     """Ask the watched questions now, and show which answers have changed."""
     screen = common.screen

@@ -8,8 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flows.cli.common import COMMON, Common
 from flows.cli.options import AsOf, Count
-from flows.cli.screen import COMMON, Common, Screen
+from flows.cli.running import command
+from flows.cli.screen import Screen
 from flows.operations.export import MANIFEST, ExportFormat, export_generation
 from flows.operations.history import note
 from flows.operations.upkeep import clean_workspace, restore_archive
@@ -25,6 +27,7 @@ NOT_SET: tuple[object, ...] = (None, "", {})
 FOLDERS = ("cache_dir", "programs", "prompts", "pages")  # of the settings, beside the workspace
 
 
+@command
 def status(*, common: Common = COMMON) -> None:
     """Show what is there; an empty workspace says how to begin."""
     screen = common.screen
@@ -63,6 +66,7 @@ def _show_status(state: Status, screen: Screen) -> None:
         screen.line(f"{run.started}  {run.kind}  {run.state}  {end}", indent=2)
 
 
+@command
 def generations(*, common: Common = COMMON) -> None:
     """List the generations, oldest first; tell what is damaged or lost on standard error."""
     screen, workspace = common.screen, common.runtime().workspace
@@ -84,6 +88,7 @@ def _generation(info: GenerationInfo) -> str:
     return f"{info.number:>6}  {created}  {counts}, {size}{current}{damage}"
 
 
+@command
 def rollback(generation: Count, /, *, common: Common = COMMON) -> None:
     """Make another generation current. Raises UnknownGeneration, WorkspaceLocked.
 
@@ -100,6 +105,7 @@ def rollback(generation: Count, /, *, common: Common = COMMON) -> None:
     common.screen.result(result, title, without=("generation",))
 
 
+@command
 def clean(
     *,
     keep: Count | None = None,
@@ -122,6 +128,7 @@ def clean(
     common.screen.result(report, title, without=("removed", "freed_bytes"))
 
 
+@command
 def archive(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON) -> None:
     """Write the archive, and name what stays behind; an index run may go on meanwhile.
 
@@ -131,15 +138,15 @@ def archive(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Comm
     screen, runtime = common.screen, common.runtime()
     root, settings = runtime.workspace.root, runtime.settings
     report = write_archive(root, file)
-    screen.result(report, "Archived", without=("left_out",))
+    screen.result(report, "Archived")
     if not screen.as_json:
         folders = {name: getattr(settings, name) for name in FOLDERS}
-        behind = [str(root / name) for name in report.left_out]
-        behind += [f"{path} ({name})" for name, path in folders.items() if path is not None]
+        behind = [f"{path} ({name})" for name, path in folders.items() if path is not None]
         rows = [f"stays behind, copy it yourself: {place}" for place in behind]
         screen.rows(rows, style="yellow")
 
 
+@command
 def restore(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON) -> None:
     """Make a workspace of the archive, and its vector indexes anew.
 
@@ -151,6 +158,7 @@ def restore(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Comm
     common.screen.result(report, f"Restored {runtime.workspace.root}: see `trellis status`")
 
 
+@command
 def export(
     folder: Annotated[Path, Parameter(metavar="DIR")],
     /,

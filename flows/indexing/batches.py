@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 from flows.indexing.concurrency import in_thread, side_by_side
-from flows.indexing.pace import tell_expected_time
+from flows.indexing.pace import expected_time
 from flows.indexing.source_changes import SourceChanges
 from flows.runners import Runner
 from flows.runtime import Runtime
@@ -60,7 +61,6 @@ async def extract_chunks(
         and (stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew))
     ]
     documents = {part.document for part in todo}
-    await tell_expected_time(todo, runtime)
     failed = await extract_all(ExtractionWork(todo, inputs, changes.weights, earlier), staging, runtime, runner)
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")
@@ -77,11 +77,18 @@ async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, 
     new = sum(chunk.id not in work.earlier for chunk in todo)
     failed: list[DeadLetter] = []
     done = 0
-    batches = [todo[start : start + BATCH] for start in range(0, len(todo), BATCH)]
-    works = (partial(runner.extract, batch, work.weights) for batch in batches)
     # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
     lm = runtime.models.lm_or_none("extract")
     slots = 1 if lm is None else 2 + lm.terms.limits.concurrency // BATCH
+    passages = sum(chunk.kind != "triples" for chunk in todo) if lm else 0
+    expected = expected_time(passages, runtime) if passages else ""
+    if passages:
+        runtime.tell(f"{passages} passages: {expected or 'the time is told when the first are done'}")
+    # A model that was not asked before is timed by as many passages as it reads at once.
+    first = BATCH if lm is None or expected else min(BATCH, max(1, lm.terms.limits.concurrency))
+    starts = [0, *range(first, len(todo), BATCH)] if todo else []
+    batches = [todo[start:end] for start, end in pairwise([*starts, len(todo)])]
+    works = (partial(runner.extract, batch, work.weights) for batch in batches)
     if todo:
         runtime.progress("extract", 0, len(todo))
     async with aclosing(side_by_side(works, runner.at_once(slots) if todo else 1)) as results:
@@ -90,6 +97,10 @@ async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, 
             failed += extracts.dead_letters
             done += len(extracts.extractions) + len(extracts.dead_letters)
             runtime.progress("extract", done, len(todo))
+            if passages and not expected and done < len(todo):
+                left = len(todo) - done
+                if expected := expected_time(left, runtime):
+                    runtime.tell(f"{left} passages left: {expected}")
             gate("extract", [letter for letter in failed if letter.item not in work.earlier], new, limit)
     return failed
 

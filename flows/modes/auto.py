@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from flows.modes.traversal import is_imported, walk
-from flows.question import PassageSearch, Question, Resources, Response
-from flows.session import GraphReader
+from flows.question import Resources, Response
 from prompts.choose import Choose
 from prompts.engine.models import Models
 from storage.answer_records import Mode, ModeDecision, ModeTried
@@ -49,26 +48,25 @@ async def choose_mode(resources: Resources) -> ModeDecision:
 
     A structure or documents that the caller names are searched: there the router decides.
     """
-    question, search, graph = resources.question, resources.search, resources.graph
+    question = resources.question
     if question.options.structure is not None or question.options.documents is not None:
         return ModeDecision(mode=SEARCH, confidence=1.0, reason="what the caller names is searched")
-    walked = await _walk(question, search, graph, writes=resources.writes)
-    return await choose(
-        question.parsed, search.session.titles, walked, resources.reports.sizes, Choose(resources.models)
-    )
+    walked, titles = await _walk(resources), resources.search.session.titles
+    return await choose(question.parsed, titles, walked, resources.reports.sizes, Choose(resources.models))
 
 
-async def _walk(question: Question, search: PassageSearch, graph: GraphReader, *, writes: bool) -> str | None:
-    """Along what a walk without a model comes to an answer.
+async def _walk(resources: Resources) -> str | None:
+    """Say along what a walk without a model comes to an answer.
 
-    None where it comes to none, and where the question names something that texts speak of too, or nothing: there the
-    search reads both. Where no model `writes`, only a look-up of triples is one.
+    None where it comes to none, and where the question names something that texts speak of too, or
+    nothing: there the search reads both. Where no model writes, only a look-up of triples is one.
     """
+    question, graph = resources.question, resources.graph
     if not is_imported(question, graph) or not graph.traversal.spellings.named(question.text):
         return None
-    result = await walk(question, search, graph, Models.offline())
+    result = await walk(replace(resources, models=Models.offline()))
     if result.stated is None or result.stated.fallback == "abstained":
         return None
-    if not writes and not result.stated.looked_up:
+    if not resources.writes and not result.stated.looked_up:
         return None
     return f"{result.route.reason if result.route else ''} ({len(result.subquestions)} steps)"

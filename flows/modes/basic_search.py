@@ -12,10 +12,9 @@ from dataclasses import replace
 
 from flows.modes.global_search import result_of
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Question
+from flows.question import ModeResult, PassageSearch, Resources
 from prompts.answer import Direct
 from prompts.decompose import Decompose, needs
-from prompts.engine.models import Models
 from prompts.read_reports import Offered, Partial
 from prompts.rewrite import Hypothesize
 from prompts.text.relevance import CollectionTopic
@@ -29,20 +28,22 @@ from tasks.retrieve.search import retrieve
 from tasks.rewrite import hypothesize
 
 
-async def nearest(question: Question, search: PassageSearch, k: int) -> list[Passage]:
-    """The nearest passages by words and vectors."""
-    return await search.passages(question.queries, k, graph=False)
+async def nearest(resources: Resources, k: int) -> list[Passage]:
+    """Find the nearest passages by words and vectors."""
+    return await resources.search.passages(resources.question.queries, k, graph=False)
 
 
-async def naive(question: Question, search: PassageSearch) -> ModeResult:
-    """The nearest passages as they are found: no graph, no filter."""
-    passages = await nearest(question, search, search.candidates(search.depth))
-    reranked = await search.reranked(question.text, passages, search.depth)
+async def naive(resources: Resources) -> ModeResult:
+    """Take the nearest passages as they are found: no graph, no filter."""
+    search = resources.search
+    passages = await nearest(resources, search.candidates(search.depth))
+    reranked = await search.reranked(resources.question.text, passages, search.depth)
     return replace(_of_passages(reranked.passages, search), reranking=reranked.trace)
 
 
-async def hyde(question: Question, search: PassageSearch, models: Models) -> ModeResult:
-    """The passages nearest to a hypothetical one. Raises UsageError where there is no model to write it."""
+async def hyde(resources: Resources) -> ModeResult:
+    """Find the passages nearest to a hypothetical one. UsageError where no model can write it."""
+    question, search, models = resources.question, resources.search, resources.models
     _need_model("hyde", models.is_offline("rewrite"))
     text = await hypothesize(question.text, Hypothesize(models))
     near = search.cosines(text)
@@ -53,15 +54,17 @@ async def hyde(question: Question, search: PassageSearch, models: Models) -> Mod
     return _of_passages(passages, search)
 
 
-async def rewritten(question: Question, search: PassageSearch, models: Models) -> ModeResult:
-    """The passages for the rewritten question, its search queries and its parts, without the graph."""
+async def rewritten(resources: Resources) -> ModeResult:
+    """Find passages for the rewritten question, its queries and its parts, without the graph."""
+    question, search, models = resources.question, resources.search, resources.models
     parts = await decompose(question.text, [], question.plain, Decompose(models), wanted=True)
     wanted = list(dict.fromkeys([*question.queries, *(part for part in parts if not needs(part))]))
     return _of_passages(await search.passages(wanted, search.depth, graph=False), search)
 
 
-async def source_texts(question: Question, search: PassageSearch, models: Models) -> ModeResult:
-    """Map and reduce over all texts that the question may look into: it reads everything, and costs as much."""
+async def source_texts(resources: Resources) -> ModeResult:
+    """Map and reduce over all texts that the question may look into: it costs as much."""
+    question, search, models = resources.question, resources.search, resources.models
     only = question.only
     chunks = [chunk for chunk in search.index.chunks if only is None or chunk.document in only]
     pool, sentences = with_sentences([], chunks)
@@ -76,10 +79,11 @@ async def source_texts(question: Question, search: PassageSearch, models: Models
     return result_of(points, texts, topic, search, f"{len(chunks)} passages read")
 
 
-async def direct(question: Question, models: Models) -> ModeResult:
-    """The model's own answer: `ungrounded`, without any citation. Raises UsageError where there is no model."""
-    _need_model("direct", models.is_offline("answer"))
-    return ModeResult(AnswerContext(()), stated=await answer_directly(question.text, Direct(models)))
+async def direct(resources: Resources) -> ModeResult:
+    """Give the model's own answer: `ungrounded`, without citations. UsageError without a model."""
+    _need_model("direct", resources.models.is_offline("answer"))
+    stated = await answer_directly(resources.question.text, Direct(resources.models))
+    return ModeResult(AnswerContext(()), stated=stated)
 
 
 def _of_passages(passages: Sequence[Passage], search: PassageSearch) -> ModeResult:

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from flows.modes.global_search import near_to, reports_read, result_of, selected_for, texts_to_read
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Question, depth
-from flows.session import ReportReader
+from flows.question import ModeResult, PassageSearch, Resources, depth
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.effort import Effort
 from prompts.engine.models import Models
@@ -21,8 +20,10 @@ from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, he
 PRIMER_REPORTS: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 20}
 
 
-async def drift_search(question: Question, search: PassageSearch, reports: ReportReader, models: Models) -> ModeResult:
-    """Points of the best reports, then of what they lead to; the same question gives the same way."""
+async def drift_search(resources: Resources) -> ModeResult:
+    """Find points of the best reports, then of what they lead to."""
+    question, search, models = resources.question, resources.search, resources.models
+    reports = resources.reports
     near = near_to(question, search)
     selected = await selected_for(question, near, reports, Rate(models))
     selected = replace(selected, reports=selected.reports[: PRIMER_REPORTS[models.policy.effort]])

@@ -6,9 +6,7 @@ keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `h
 from dataclasses import replace
 
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Question
-from flows.session import GraphReader
-from prompts.engine.models import Models
+from flows.question import ModeResult, Resources
 from prompts.filter import Filter
 from prompts.rewrite import Keywords
 from storage.answer_records import Mode, Passage
@@ -25,21 +23,20 @@ MIXED_IN = 4
 PASSAGE_SHARE = 0.75
 
 
-async def passages_at_levels(
-    question: Question, search: PassageSearch, graph: GraphReader, models: Models, k: int
-) -> list[Passage]:
-    """The passages that the mode's levels lead to."""
-    return (await search_levels(question, search, graph, models, k))[1]
+async def passages_at_levels(resources: Resources, k: int) -> list[Passage]:
+    """Find the passages that the mode's levels lead to."""
+    return (await search_levels(resources, k))[1]
 
 
-async def dual_level_search(
-    question: Question, search: PassageSearch, graph: GraphReader, models: Models
-) -> ModeResult:
-    """A table of entities, one of relations, and passages.
+async def dual_level_search(resources: Resources) -> ModeResult:
+    """Make a table of entities, one of relations, and passages.
 
-    Where documents are restricted no description is shown: it is made of all of them."""
+    Where documents are restricted no description is shown: it is made of all of them.
+    """
+    question, search, graph = resources.question, resources.search, resources.graph
+    models = resources.models
     facts, only = graph.facts, question.only
-    levels, retrieved = await search_levels(question, search, graph, models, search.candidates(search.depth))
+    levels, retrieved = await search_levels(resources, search.candidates(search.depth))
     reranked = await search.best(question.text, retrieved)
     passages = reranked.passages
     request = filter_request(question.text, passages, not models.is_offline("answer"))
@@ -67,13 +64,13 @@ async def dual_level_search(
     )
 
 
-async def search_levels(
-    question: Question, search: PassageSearch, graph: GraphReader, models: Models, k: int
-) -> tuple[LevelScores, list[Passage]]:
-    """What the mode's levels find, and the passages that this leads to, best first: `low` and `high` one level alone,
-    `mix` what search finds first of all."""
-    mode, levels = question.options.mode, graph.levels
-    keys = await find_keys(question.text, Keywords(models))
+async def search_levels(resources: Resources, k: int) -> tuple[LevelScores, list[Passage]]:
+    """Find what the mode's levels hold, and the passages that this leads to, best first: `low` and
+    `high` one level alone, `mix` what search finds first of all.
+    """
+    question, search = resources.question, resources.search
+    mode, levels = question.options.mode, resources.graph.levels
+    keys = await find_keys(question.text, Keywords(resources.models))
     near = levels.near(question.text, search.cosines(question.text), question.only)
     links = [] if mode == "high" else levels.link(question.text, keys.low)
     scores = await search_graph(levels, LEVEL_OF[mode], links, keys.high, near, search.embedder)

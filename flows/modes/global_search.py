@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import partial
 
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Question
+from flows.question import ModeResult, PassageSearch, Question, Resources
 from flows.session import ReportReader
 from prompts.answer import ReduceStep
 from prompts.engine.helper import helped
-from prompts.engine.models import Models
 from prompts.read_reports import Partial, Rate
 from prompts.text.relevance import CollectionTopic
 from storage.answer_records import ReportRead, SubQuestion
@@ -53,9 +52,12 @@ NEAR_CHOOSES = "what lies near to the question chooses the reports"
 LOW = f"low effort: {NEAR_CHOOSES}"
 
 
-async def global_search(question: Question, search: PassageSearch, reports: ReportReader, models: Models) -> ModeResult:
-    """Points from the reports of a level, or of the branches that are relevant, and from the sentences under them that
-    are nearest to the question."""
+async def global_search(resources: Resources) -> ModeResult:
+    """Find points in the reports of a level, or of the branches that are relevant, and in the
+    sentences under them that are nearest to the question.
+    """
+    question, search, models = resources.question, resources.search, resources.models
+    reports = resources.reports
     near = near_to(question, search)
     selected = await selected_for(question, near, reports, Rate(models))
     texts = texts_to_read(question, selected.reports, near, reports)

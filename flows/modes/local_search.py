@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from flows.modes.dual_level_search import dual_level_search, passages_at_levels
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Question
+from flows.question import ModeResult, PassageSearch, Resources
 from flows.session import GraphReader, ReportReader
 from prompts.engine.calls import rough_tokens
-from prompts.engine.models import Models
 from prompts.text.evidence import Evidence
 from prompts.text.relevance import Relevance
 from storage.answer_records import ReportRead
@@ -24,14 +23,16 @@ from tasks.read_reports.points import report_texts
 CLAIM_SHARE, REPORT_SHARE = 0.08, 0.15
 
 
-async def local_search(
-    question: Question, search: PassageSearch, graph: GraphReader, reports: ReportReader, models: Models
-) -> ModeResult:
-    """What the lower level of the graph gives, with the claims on the things named and findings of their reports.
+async def local_search(resources: Resources) -> ModeResult:
+    """Find what the lower level of the graph gives, with the claims on the things named and
+    findings of their reports.
 
-    Where documents are restricted, claims are those that they state, and findings are their own sentences.
+    Where documents are restricted, claims are those that they state, and findings are their own
+    sentences.
     """
-    result = await dual_level_search(question, search, graph, models)
+    question, search, graph = resources.question, resources.search, resources.graph
+    reports = resources.reports
+    result = await dual_level_search(resources)
     named = list(dict.fromkeys(graph.index.entities[link.entity].id for link in question.links))
     if not named:
         return result

@@ -4,10 +4,9 @@ from dataclasses import replace
 from functools import partial
 
 from flows.modes.query_mode import QueryMode
-from flows.question import ModeResult, PassageSearch, Question
+from flows.question import ModeResult, Question, Resources
 from flows.session import GraphReader
 from prompts.engine.calls import first_fitting, rough_tokens
-from prompts.engine.models import Models
 from prompts.traverse import PlanTraversal
 from storage.answer_records import RouteDecision, SubQuestion
 from tasks.answer import AnswerContext, Note
@@ -29,8 +28,10 @@ from tasks.traverse.plan import Problem, StepResult, TraversalGraph, traverse
 from tasks.traverse.planning import plan, wrong_with
 
 
-async def walk(question: Question, search: PassageSearch, graph: GraphReader, models: Models) -> ModeResult:
-    """What a walk over the graph finds: tables and paths for a model to write from, or its own answer."""
+async def walk(resources: Resources) -> ModeResult:
+    """Walk over the graph: tables and paths for a model to write from, or an answer of its own."""
+    question, search, graph = resources.question, resources.search, resources.graph
+    models = resources.models
     imported, walked_graph = is_imported(question, graph), graph_of(question, graph)
     stated = Statements(walked_graph.facts, search.chunk, search.at_most)
     linked = await link(question.text, walked_graph.spellings)

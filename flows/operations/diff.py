@@ -129,7 +129,10 @@ def _field(name: str, before: Value, after: Value) -> FieldChange:
 
 def changed_items(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
     """What left a list and what joined it; the whole lists where they differ in order alone."""
-    left, joined = [item for item in before if item not in after], [item for item in after if item not in before]
+    left, joined = (
+        [item for item in before if item not in after],
+        [item for item in after if item not in before],
+    )
     shown = (left, joined) if left or joined else (before, after)
     return _short("; ".join(shown[0])), _short("; ".join(shown[1]))
 

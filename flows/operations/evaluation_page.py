@@ -1,10 +1,11 @@
-"""The page of an evaluation, as HTML that needs nothing else and as Markdown: tables, a plot, and answers side by side.
+"""The page of an evaluation, as HTML that needs nothing else and as Markdown: tables, and answers
+side by side.
 
-Templates are rendered by Jinja with everything escaped: questions, answers and names are text, whatever they hold.
+Templates are rendered by Jinja with everything escaped: questions, answers and names are text,
+whatever they hold.
 """
 
 import math
-import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -18,21 +19,17 @@ from storage.evaluation_records import (
     EvaluationReport,
     EvaluationResult,
     MeanScore,
-    SystemCost,
 )
 from storage.records import Record
 from storage.run_records import StepUsage
 from tasks.evaluate.measures import MEASURES
 from tasks.evaluate.tables import budget_note
 
-LABEL = 14  # the height of a name in the plot
-COLUMNS, ROWS = 60, 12  # of the plot in characters
-LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 300, 46, 130, 12, 46
-
 
 class SideBySide(Record):
-    """A question with the answers of the best and the worst system, then of the others; each with its score."""
+    """A question with the answers of the best and the worst system, then of the others; each with its
+    score.
+    """
 
     id: str
     question: str
@@ -48,7 +45,7 @@ def html_page(report: EvaluationReport, result: EvaluationResult, against: Seque
 
 
 def markdown_page(report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore] = ()) -> str:
-    """The same as Markdown, the plot in characters."""
+    """The same as Markdown."""
     return mask_keys(_templates().get_template("evaluation.md").render(_context(report, result, against)))
 
 
@@ -82,9 +79,12 @@ def judge_in_words(report: EvaluationReport) -> str:
 def _templates() -> Environment:
     folder = PackageLoader("flows.operations", package_path=".")
     templates = Environment(
-        loader=folder, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=folder,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
         autoescape=select_autoescape(["html"]),
-    )  # fmt: skip
+    )
     templates.filters |= {"figure": figure, "md": lambda text: plain(str(text)), "short": short}
     return templates
 
@@ -106,23 +106,32 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
     earlier = {(row.measure, row.system): row for row in against}
     clear = [row for row in report.differences if row.low > 0 or row.high < 0]
     return {
-        "report": report, "evaluation": evaluation, "systems": systems, "measures": measures, "first": first,
-        "means": {(row.measure, row.system): row for row in report.scores}, "earlier": earlier,
+        "report": report,
+        "evaluation": evaluation,
+        "systems": systems,
+        "measures": measures,
+        "first": first,
+        "means": {(row.measure, row.system): row for row in report.scores},
+        "earlier": earlier,
         "budgets": _budgets(report.systems),
         "best": {name: _best([row.value for row in report.scores if row.measure == name], name) for name in measures},
         "finished": evaluation.finished.removesuffix("+00:00").replace("T", " "),
         "described": [(system.name, _described(system.model_dump(exclude_defaults=True))) for system in report.systems],
         "differences": [row for row in clear if row.measure == first],
-        "further": [row for row in clear if row.measure != first], "compared": len(report.differences),
+        "further": [row for row in clear if row.measure != first],
+        "compared": len(report.differences),
         "clear": len(clear),
-        "wins": {by: {(row.first, row.second): row for row in report.wins if row.by == by}
-                 for by in dict.fromkeys(row.by for row in report.wins)},
-        "costs": [(row, _money(row)) for row in report.costs], "judge": judge_in_words(report),
-        "steps": [(row.system, step, spent, _money(spent))
-                  for row in report.costs for step, spent in row.by_step.items()],
-        "plot": (drawn := plot(report.scores, report.costs, first)), "plot_lines": plot_lines(drawn) if drawn else [],
+        "wins": {
+            by: {(row.first, row.second): row for row in report.wins if row.by == by}
+            for by in dict.fromkeys(row.by for row in report.wins)
+        },
+        "costs": [(row, _money(row)) for row in report.costs],
+        "judge": judge_in_words(report),
+        "steps": [
+            (row.system, step, spent, _money(spent)) for row in report.costs for step, spent in row.by_step.items()
+        ],
         "sides": sides(report, result, first),
-    }  # fmt: skip
+    }
 
 
 def _best(values: Sequence[float], measure: str) -> float | None:
@@ -152,7 +161,7 @@ def _money(row: StepUsage) -> str:
     return cost_of(StepUsage(cost_usd=row.cost_usd))
 
 
-# --- answers side by side --------------------------------------------------------------------------------------------
+# --- answers side by side ---
 
 
 def sides(report: EvaluationReport, result: EvaluationResult, measure: str) -> list[SideBySide]:
@@ -167,119 +176,12 @@ def sides(report: EvaluationReport, result: EvaluationResult, measure: str) -> l
         question = questions[name]
         rows.append(
             SideBySide(
-                id=name, question=question.question, expected=question.answers or question.values,
-                gold=question.gold_documents, pair=best_and_worst,
+                id=name,
+                question=question.question,
+                expected=question.answers or question.values,
+                gold=question.gold_documents,
+                pair=best_and_worst,
                 others=tuple(pair for pair in own if all(pair is not shown for shown in best_and_worst)),
             )
-        )  # fmt: skip
+        )
     return rows
-
-
-# --- the plot --------------------------------------------------------------------------------------------------------
-
-
-class PlotPoint(Record):
-    """A system in the plot: the place of its mean, of the ends of its interval, and of its name."""
-
-    system: str
-    x: float
-    y: float
-    low: float
-    high: float
-    label_y: float
-    said: str
-
-
-class Plot(Record):
-    """Cost against quality as SVG draws it; `ticks` are (place, figure)."""
-
-    by: str
-    measure: str
-    points: tuple[PlotPoint, ...]
-    x_ticks: tuple[tuple[float, str], ...]
-    y_ticks: tuple[tuple[float, str], ...]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
-
-
-def plot(scores: Sequence[MeanScore], spent: Sequence[SystemCost], measure: str) -> Plot | None:
-    """The mean of a measure, from the lowest interval's end to the highest, against the cost of a question from 0 on:
-    dollars where they are known, else tokens, else seconds."""
-    means = {row.system: row for row in scores if row.measure == measure}
-    rows = [row for row in spent if row.system in means and row.answered and (row.seconds or row.calls)]
-    if not rows:
-        return None
-    by, costs = _cost_axis(rows)
-    most, ends = max(costs.values()) or 1.0, [end for row in means.values() for end in (row.low, row.high)]
-    low, high = min(ends), max(ends)
-
-    def across(cost: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * cost / most
-
-    def up(value: float) -> float:
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low or 1.0)
-
-    points = []
-    for row in rows:
-        mean = means[row.system]
-        line = f"{row.system}: {measure} {figure(mean.value)}, {figure(costs[row.system])} {by}"
-        y = up(mean.value)
-        points.append(
-            PlotPoint(
-                system=row.system, x=across(costs[row.system]), y=y, low=up(mean.low), high=up(mean.high), label_y=y,
-                said=line,
-            )
-        )  # fmt: skip
-    return Plot(
-        by=by, measure=measure, points=tuple(_labelled(points)),
-        x_ticks=tuple((across(cost), figure(cost)) for cost in (0.0, most / 2, most)),
-        y_ticks=tuple((up(value), figure(value)) for value in sorted({low, (low + high) / 2, high})),
-    )  # fmt: skip
-
-
-def plot_lines(drawn: Plot) -> list[str]:
-    """The plot in characters, a letter for each system; those at one place stand side by side."""
-    grid = [[" "] * (COLUMNS + len(drawn.points)) for _ in range(ROWS + 1)]
-    names = []
-    for number, point in enumerate(drawn.points):
-        row, column = _row(drawn, point.y), round(COLUMNS * (point.x - drawn.left) / (drawn.right - drawn.left))
-        letter = LETTERS[number % len(LETTERS)]
-        grid[row][grid[row].index(" ", column)] = letter
-        names.append(" ".join(f"{letter} {point.said}".split()))
-    ticks = {_row(drawn, place): said for place, said in drawn.y_ticks}
-    rows = [f"{ticks.get(number, ''):>8} |{''.join(row)}".rstrip() for number, row in enumerate(grid)]
-    first, middle, last = (said for _, said in drawn.x_ticks)
-    below = f"{first:<{COLUMNS // 3}}{middle:^{COLUMNS // 3}}{last:>{COLUMNS // 3}} {drawn.by}"
-    return [f"{drawn.measure:>8}", *rows, f"{'':>8} +{'-' * COLUMNS}", f"{'':>10}{below}", "", *names]
-
-
-def _row(drawn: Plot, y: float) -> int:
-    return round(ROWS * (y - drawn.top) / (drawn.bottom - drawn.top))
-
-
-def _cost_axis(rows: Sequence[SystemCost]) -> tuple[str, dict[str, float]]:
-    money = {row.system: row.cost_usd / row.answered for row in rows if row.cost_usd is not None}
-    if len(money) == len(rows) and any(money.values()):
-        return "US dollars a question", money
-    tokens = {row.system: (row.input_tokens + row.output_tokens) / row.answered for row in rows}
-    if any(tokens.values()):
-        return "tokens a question", tokens
-    return "seconds a question", {row.system: row.seconds / row.answered for row in rows}
-
-
-def _labelled(points: Sequence[PlotPoint]) -> list[PlotPoint]:
-    """The points with their names far enough apart to be read: pushed down from the top, and up from the end."""
-    rows = sorted(points, key=lambda point: point.y)
-    places, last = [], -math.inf
-    for point in rows:
-        last = max(point.y, last + LABEL)
-        places.append(last)
-    least = float(HEIGHT - BOTTOM)
-    for number in reversed(range(len(places))):  # those that were pushed out below push back
-        places[number] = least = min(places[number], least)
-        least -= LABEL
-    return [point.model_copy(update={"label_y": place}) for point, place in zip(rows, places, strict=True)]

@@ -1,8 +1,8 @@
 """The forecast of an index run: the passages that it would read, times what a step takes for each.
 
-What an extraction reads is counted by a tokenizer; all else is an average: of this workspace's own runs where they
-asked the same model often enough, else of the project's scripted model; the time is that of the measured speed
-(`flows/indexing/pace.py`). What the cache holds is not looked up.
+What an extraction reads is counted by a tokenizer. All else is an average: of this workspace's own
+runs where they asked the same model often enough, else of the project's scripted model. What the
+cache holds is not looked up.
 """
 
 import time
@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows.index import IndexOptions
-from flows.indexing.pace import StepRate, pace_of
+from flows.indexing.pace import (
+    PASSAGES_A_SECOND,
+    SECONDS_A_CALL,
+    StepRate,
+    model_speeds,
+    step_rates,
+)
 from flows.indexing.source_changes import SourceChanges, author_of, sync, with_earlier_prompts
 from flows.runtime import Runtime
 from prompts.engine.embedding_api import STEP, ApiEmbedder
@@ -26,9 +32,10 @@ from tasks.load.sources import load
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What a run would read: the passages of the next generation, those of them to extract and to embed, and those that
-    each further step goes by."""
+class RunPlan:
+    """What a run would read: the passages of the next generation, those of them to extract and to
+    embed, and how many each further step goes by.
+    """
 
     changes: SourceChanges
     passages: Sequence[Chunk]
@@ -38,48 +45,61 @@ class _Plan:
 
 
 async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> Forecast:
-    """The plan of a run and what it would take; calls no model and leaves the workspace as it is.
+    """Plan a run and say what it would take; calls no model and leaves the workspace as it is.
 
     Raises what the run would raise before its first call.
     """
     started = time.monotonic()
     runtime, _ = with_earlier_prompts(runtime, options.remake or options.full)
-    plan, pace = await _plan(sources, options, runtime), pace_of(runtime)
-    made = (step for step, maker in runtime.makers.items() if not maker.is_offline)
-    steps = [_step(step, plan, pace.rates[step], runtime) for step in made]
+    plan, rates = await _plan(sources, options, runtime), step_rates(runtime)
+    made = [step for step, maker in runtime.makers.items() if not maker.is_offline]
+    steps = [_step(step, plan, rates[step], runtime) for step in made]
     if isinstance(runtime.embedder, ApiEmbedder):
         steps.append(_embedding(plan, runtime.embedder, runtime))
-    steps, seconds = [step for step in steps if step.calls], time.monotonic() - started
-    calls, settings = sum(step.calls for step in steps), runtime.settings
-    tokens = sum(step.input_tokens + step.output_tokens for step in steps)
-    asked = [step for step in steps if step.step in pace.rates]
-    # No faster than the limits of the server let them.
-    waiting = max(
-        sum(pace.seconds(step.step, step.calls, step.input_tokens + step.output_tokens, runtime) for step in asked),
-        60 * calls / (settings.rpm or float("inf")),
-        60 * tokens / (settings.tpm or float("inf")),
-    )
+    steps = [step for step in steps if step.calls]
+    run_seconds, rate = _time(plan, [step for step in steps if step.step != STEP], runtime)
     known = [step.cost_usd for step in steps if step.cost_usd is not None]
     return Forecast(
-        documents=plan.changes.plan.counts, skipped=plan.changes.loaded.skipped, chunks=len(plan.passages),
-        chunks_to_extract=len(plan.unread), calls=calls, cached_calls=0,
-        input_tokens=sum(step.input_tokens for step in steps), output_tokens=sum(step.output_tokens for step in steps),
-        cost_usd=sum(known) if len(known) == len(steps) else None, steps=tuple(steps), seconds=seconds,
-        run_seconds=seconds + len(plan.unread) / pace.passages + waiting,
-        rate=pace.in_words([step.step for step in asked], runtime),
-    )  # fmt: skip
+        documents=plan.changes.plan.counts,
+        skipped=plan.changes.loaded.skipped,
+        chunks=len(plan.passages),
+        chunks_to_extract=len(plan.unread),
+        calls=sum(step.calls for step in steps),
+        input_tokens=sum(step.input_tokens for step in steps),
+        output_tokens=sum(step.output_tokens for step in steps),
+        cost_usd=sum(known) if len(known) == len(steps) else None,
+        steps=tuple(steps),
+        seconds=time.monotonic() - started,
+        run_seconds=run_seconds,
+        rate=rate,
+    )
 
 
-async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> _Plan:
+def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tuple[float, str]:
+    """Give the seconds that a run would take, and the speeds that this rests on."""
+    speeds = model_speeds(runtime)
+    seconds, told = len(plan.unread) / PASSAGES_A_SECOND, [f"{PASSAGES_A_SECOND:g} passages a second"]
+    for step in steps:
+        if speed := speeds.get(step.model):
+            seconds += (step.input_tokens + step.output_tokens) / speed
+            told.append(f"{step.model} {speed:.0f} tokens a second, as measured")
+        else:
+            seconds += step.calls * SECONDS_A_CALL
+            told.append(f"{step.model} not measured yet, {SECONDS_A_CALL:g} s a call by rule")
+    return seconds, ", ".join(dict.fromkeys(told))
+
+
+async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> RunPlan:
+    settings = runtime.settings
     changes = await sync(await load(sources), options.full, options.allow_removals, runtime)
-    new = list(await chunk(changes.plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap))
+    new = list(await chunk(changes.plan.put, settings.chunk_tokens, settings.chunk_overlap))
     put = {document.id for document in changes.plan.put}
     authors, earlier = runtime.authors, runtime.authors
     stored, staying = dict[str, str](), list[Chunk]()
     if changes.generation is not None:
         with runtime.workspace.read() as generation:
             gone = put | set(changes.plan.removed)
-            staying = [passage for passage in generation.documents.chunks() if passage.document not in gone]
+            staying = [row for row in generation.documents.chunks() if row.document not in gone]
             stored = {} if options.full else generation.extractions.inputs()
             earlier = {step: author_of(step, generation.meta, runtime) for step in authors}
     unread = [
@@ -91,11 +111,11 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
     # Where another author makes what a step makes, it is made anew of everything.
     every = len(staying) + len(new)
     changed = {step: len(unread) if author == earlier[step] else every for step, author in authors.items()}
-    return _Plan(changes, [*staying, *new], unread, new, changed)
+    return RunPlan(changes, [*staying, *new], unread, new, changed)
 
 
-def _step(step: str, plan: _Plan, rate: StepRate, runtime: Runtime) -> StepForecast:
-    """What a step would take; of extractions the prompts are counted as they would be sent."""
+def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepForecast:
+    """Say what a step would take; of extractions the prompts are counted as they would be sent."""
     maker = runtime.makers[step]
     calls = round(rate.calls * plan.changed[step])
     tokens_in = calls * rate.input_tokens
@@ -104,27 +124,38 @@ def _step(step: str, plan: _Plan, rate: StepRate, runtime: Runtime) -> StepForec
         calls = len(passages) * (1 + runtime.extract.gleanings)
         prompts = (maker.module.messages({"title": it.title, "passage": it.text}) for it in passages)
         read = Counter(message.content for messages in prompts for message in messages)
-        of_all = sum(many * read[text] for text, many in zip(read, count_tokens(list(read)), strict=True))
+        counts = zip(read.values(), count_tokens(list(read)), strict=True)
+        of_all = sum(times * tokens for times, tokens in counts)
         tokens_in = of_all * (1 + runtime.extract.gleanings)
     tokens = round(tokens_in), round(calls * rate.output_tokens)
     lm = runtime.models.lm_or_none(maker.role)
     cost = lm.terms.price.cost(*tokens) if lm and lm.terms.price else None
     return StepForecast(
-        step=step, model=runtime.models.name(maker.role), calls=calls, cached_calls=0, input_tokens=tokens[0],
-        output_tokens=tokens[1], cost_usd=cost, basis="history" if rate.known else "rule",
-    )  # fmt: skip
+        step=step,
+        model=runtime.models.name(maker.role),
+        calls=calls,
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
+        cost_usd=cost,
+        basis="history" if rate.known else "rule",
+    )
 
 
-def _embedding(plan: _Plan, embedder: ApiEmbedder, runtime: Runtime) -> StepForecast:
+def _embedding(plan: RunPlan, embedder: ApiEmbedder, runtime: Runtime) -> StepForecast:
     windows = windows_of(plan.new, embedder)
-    hashes = [window.text_hash for window, _ in windows]
     stored: Container[str] = ()
     if plan.changes.generation is not None:
         with runtime.workspace.read() as generation:
+            hashes = [window.text_hash for window, _ in windows]
             stored = generation.vectors.have(embedder.name, hashes)
     texts = {window.text_hash: text for window, text in windows if window.text_hash not in stored}
     spent = embedder.forecast(texts)
     return StepForecast(
-        step=STEP, model=embedder.name, calls=spent.calls, cached_calls=0, input_tokens=spent.input_tokens,
-        output_tokens=0, cost_usd=spent.cost_usd, basis="rule",
-    )  # fmt: skip
+        step=STEP,
+        model=embedder.name,
+        calls=spent.calls,
+        input_tokens=spent.input_tokens,
+        output_tokens=0,
+        cost_usd=spent.cost_usd,
+        basis="rule",
+    )

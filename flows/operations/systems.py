@@ -173,7 +173,10 @@ def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
         row = rows.get(question.id)
         if row is None or "answer" not in row:
             problem = row.get("error") if row else "no row has this id"
-            raise UsageError(f"{file} has no answer to {question.id!r}: {problem}.", "Add it, or leave it failed.")
+            raise UsageError(
+                f"{file} has no answer to {question.id!r}: {problem}.",
+                "Add it, or leave it failed.",
+            )
         return _answer_of(question, row, file)
 
     return OpenSystem(system, content_id("sys", hashlib.sha256(content).hexdigest()), look_up)

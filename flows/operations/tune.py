@@ -79,6 +79,7 @@ async def _sample(sources: Sequence[str | Path], options: TuneOptions, runtime: 
     chosen = some_passages(chunks, options.tokens or settings.policy().limits.answer, options.seed)
     if not chosen:
         raise UsageError(
-            f"There is no text to learn from in {', '.join(map(str, sources))}.", "Name sources that hold documents."
+            f"There is no text to learn from in {', '.join(map(str, sources))}.",
+            "Name sources that hold documents.",
         )
     return chosen

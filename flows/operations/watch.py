@@ -50,7 +50,10 @@ async def _ask_again(questions: Sequence[WatchedQuestion], runtime: Runtime) -> 
     """Ask watched questions of the current generation."""
     settings = runtime.settings.model_copy(update={"memory": "off"})
     changes = []
-    with runtime.models.without_history(), open_session(replace(runtime, settings=settings)) as session:
+    with (
+        runtime.models.without_history(),
+        open_session(replace(runtime, settings=settings)) as session,
+    ):
         for watched in questions:
             change, answer = await _ask(watched, session)
             if change is not None:

@@ -52,34 +52,31 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
     place = {"workspace": plan.workspace} if plan.workspace else {}
     parameters = {**({"source": list(plan.sources)} if plan.sources else {}), **place}
     module = EntrypointType.MODULE_PATH
-    made = []
-    if plan.cron:
-        nightly = "Bring a workspace up to date with its sources. Where the run before still goes on, skip one."
-        schedule = _schedule(plan.cron, plan.timezone)
-        limit = _one_at_a_time("CANCEL_NEW")
-        made.append(
-            await index.ato_deployment(
-                NIGHTLY,
-                parameters=parameters,
-                schedule=schedule,
-                concurrency_limit=limit,
-                description=nightly,
-                entrypoint_type=module,
-            )
-        )
-    now = "Bring a workspace up to date with its sources now. One run at a time: the next one waits."
-    limit = _one_at_a_time("ENQUEUE")
-    made.append(
+    made = [
         await index.ato_deployment(
             NOW,
             parameters=parameters,
-            concurrency_limit=limit,
-            description=now,
+            concurrency_limit=_one_at_a_time("ENQUEUE"),
+            description="Bring a workspace up to date with its sources now. One run at a time: the next one waits.",
+            entrypoint_type=module,
+        ),
+        await query.ato_deployment(
+            ASK,
+            parameters=place,
+            description="Answer one question from the documents that are indexed, with its sources.",
+            entrypoint_type=module,
+        ),
+    ]
+    if plan.cron:
+        nightly = await index.ato_deployment(
+            NIGHTLY,
+            parameters=parameters,
+            schedule=_schedule(plan.cron, plan.timezone),
+            concurrency_limit=_one_at_a_time("CANCEL_NEW"),
+            description="Bring a workspace up to date with its sources; skipped where the run before still goes on.",
             entrypoint_type=module,
         )
-    )
-    ask = "Answer one question from the documents that are indexed, with its sources."
-    made.append(await query.ato_deployment(ASK, parameters=place, description=ask, entrypoint_type=module))
+        made.insert(0, nightly)
     for deployment in made:
         deployment.tags = [TAG]
         deployment.version = version("trellis-rag")

@@ -75,7 +75,7 @@ def prefect_server() -> Iterator[str]:
         yield settings.api.url
         return
     with (
-        own_server(_any_port(), settings.home) as address,
+        own_server(_port(0), settings.home) as address,
         temporary_settings({PREFECT_API_URL: address}),
     ):
         yield address
@@ -145,40 +145,22 @@ def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
         yield address, True
 
 
-def _any_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
 def _port(wanted: int | None) -> int:
-    """The port to listen on, free a moment ago."""
+    """Give a port to listen on, free a moment ago: the one wanted, Prefect's own, or another."""
     port = DEFAULT_PORT if wanted is None else wanted
-    if _is_free(port):
-        return port
-    if _is_prefect(port):
-        raise UsageError(
-            f"A Prefect server runs on port {port} already.",
-            f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME of its own.",
-        )
-    if wanted is not None:
-        raise UsageError(
-            f"Port {port} is taken by another program.",
-            "Give another --port, or none for a free one.",
-        )
-    return _any_port()
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for number in (port, 0) if wanted is None else (port,):
         try:
-            tried.bind((HOST, port))
-        except (PermissionError, OverflowError) as error:
-            raise UsageError(f"Port {port} cannot be used here.", "Give a --port from 1024 to 65535.") from error
-        except OSError:
-            return False
-        return True
+            with socket.create_server((HOST, number)) as probe:
+                return int(probe.getsockname()[1])
+        except (OSError, OverflowError) as error:
+            problem = error
+            if _is_prefect(port):
+                raise UsageError(
+                    f"A Prefect server runs on port {port} already.",
+                    f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME "
+                    "of its own.",
+                ) from error
+    raise UsageError(f"Port {port} cannot be used ({problem}).", "Give another --port, or none for a free one.")
 
 
 def _is_prefect(port: int) -> bool:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -28,7 +28,6 @@ from storage.records import Record
 
 RECORDED = "recorded"
 STARTED, PAGE, RESULT = "started.json", "page.md", "result.json"
-RecordT = TypeVar("RecordT", bound=Record)
 
 
 class StartedRun(Record):
@@ -58,12 +57,6 @@ def keep(workspace: Path, name: str, text: str) -> Path | None:
         return None
     write_atomically(folder / name, mask_keys(text))
     return folder / name
-
-
-def result_of(workspace: Path, flow_run: UUID, kind: type[RecordT]) -> RecordT | None:
-    """Read the result that a flow run has left; None where it has left none."""
-    path = workspace / RECORDED / str(flow_run) / RESULT
-    return kind.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def forget_runs(workspace: Path, holds: Callable[[str], bool]) -> int:

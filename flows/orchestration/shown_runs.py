@@ -6,24 +6,17 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from flows.answer_page import answer_in_words, answer_page
 from flows.indexing.source_changes import in_words as kept_in_words
-from flows.operations.run_pages import (
-    GENERATION,
-    address_of,
-    answer_in_words,
-    answer_page,
-    index_in_words,
-    index_page,
-    read_run,
-)
+from flows.operations.run_pages import index_in_words, index_page, read_run
 from flows.orchestration.artifacts import put, put_page
 from flows.orchestration.run_folder import RESULT, keep
 from flows.orchestration.state_hooks import announce, announce_change
 from flows.runtime import Runtime, usage_rows
 from flows.session import Session
-from flows.usage import ledger, plain, rows_of
+from flows.usage import ledger, plain
 from storage.answer_records import Answer
-from storage.run_records import IndexReport
+from storage.run_records import IndexReport, UsageRow
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +37,7 @@ async def show_index_run(report: IndexReport, sources: Sequence[str], runtime: R
         logger.warning(kept_in_words(report.kept_prompts))
     await put("index-figures", figures(report), "What the run found and made")
     page = index_page(report, sources, failed, largest, used)
-    await put_page("index-summary", page, [index_in_words(report), GENERATION, ledger(used)], workspace)
+    await put_page("index-summary", page, [index_in_words(report), ledger(used)], workspace)
 
 
 def figures(report: IndexReport) -> list[dict[str, str | int | float]]:
@@ -62,11 +55,12 @@ async def show_answer(answer: Answer, session: Session) -> None:
     """Keep the answer and its page in the workspace, and show how it was found."""
     settings = session.runtime.settings
     keep(settings.workspace, RESULT, answer.model_dump_json())
-    cited = [name for name in {row.document for row in answer.citations} if name in session.index.documents]
-    addresses = {name: address_of(document) for name, document in session.documents(cited).items()}
-    models: dict[str, str] = {role: choice.name for role, choice in settings.model_choices().items() if choice}
-    used = rows_of(answer.usage, models)
-    found = f"Mode {answer.trace.mode}, evidence as {answer.trace.route.type}."
-    documents = f"Cited: {plain(', '.join(sorted(cited)) or 'no document')}."
-    summary = [answer_in_words(answer), found, documents, ledger(used)]
-    await put_page("answer", answer_page(answer, used, addresses), summary, settings.workspace)
+    models = {role: choice.name for role, choice in settings.model_choices().items() if choice}
+    used = [
+        UsageRow(step=step, model=next((m for role, m in models.items() if role == step), ""), **dict(row))
+        for step, row in sorted(answer.usage.by_step.items())
+    ]
+    documents = sorted({citation.document for citation in answer.citations})
+    cited = f"Cited: {plain(', '.join(documents) or 'no document')}."
+    summary = [answer_in_words(answer), cited, ledger(used)]
+    await put_page("answer", answer_page(answer, used), summary, settings.workspace)

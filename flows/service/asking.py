@@ -1,5 +1,6 @@
-"""Questions to the service: what may be asked, the answer, the answer as events while it comes about; and the service
-itself, as its routes work with it."""
+"""Questions to the service: what may be asked, the answer, the answer as events while it comes
+about; and the service itself, as its routes work with it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -13,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flows.question import AUTO, AskOptions
 from flows.service.access import LONGEST_LOGGED, DayLimits, shown_error
 from flows.service.metrics import Metrics
-from flows.service.prefect_runs import PrefectRuns
-from flows.service.runs import LocalRuns
+from flows.service.runs import IndexRuns
 from flows.service.workspaces import DEFAULT, Workspaces
 from flows.setting_areas import ServiceSettings
 from flows.settings import Settings
@@ -30,51 +30,57 @@ from tasks.watching import watched
 class RetrieveRequest(BaseModel):
     """A question, and where its answer is looked for."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     question: Annotated[str, Field(max_length=20_000, pattern=r"\S")]
     workspace: str = DEFAULT
-    mode: Mode = Field(default=AUTO, description="`auto` chooses by the question.")
-    k: int | None = Field(
-        default=None, ge=1, le=100,
-        description="How many passages are listed, and the most that an answer is written from; without it eight are "
-        "listed, and as many are read as fit.",
-    )  # fmt: skip
-    documents: tuple[str, ...] | None = Field(default=None, description="Look only into these, by id.")
-    where: str | None = Field(default=None, description="Only documents with, for example, `year >= 2020`.")
-    history: tuple[str | dict[str, object], ...] = Field(
-        default=(), description="Earlier turns, oldest first: texts, or `{role, content}`."
-    )
-    as_of: int | None = Field(default=None, ge=1, description="An older generation.")
+    mode: Mode = AUTO
+    """`auto` chooses by the question."""
+    k: int | None = Field(default=None, ge=1, le=100)
+    """How many passages are listed (without it eight), and the most that an answer is written from
+    (without it as many as fit)."""
+    documents: tuple[str, ...] | None = None
+    """Look only into these, by id."""
+    where: str | None = None
+    """Only documents with, for example, `year >= 2020`."""
+    history: tuple[str | dict[str, object], ...] = ()
+    """Earlier turns, oldest first: texts, or `{role, content}`."""
+    as_of: int | None = Field(default=None, ge=1)
+    """An older generation."""
     effort: Effort | None = None
-    level: int | None = Field(default=None, ge=0, description="Of the reports that mode `global` reads; 0: broadest.")
+    level: int | None = Field(default=None, ge=0)
+    """Of the reports that mode `global` reads; 0: broadest."""
 
-    def options(self, on_text: Show | None = None) -> AskOptions:
-        """What the pipeline is asked with. Raises FilterError, SettingsError."""
+    def options(self) -> AskOptions:
+        """What the pipeline is asked with. Raises FilterError."""
         if self.where is not None:
             check_filter(self.where)
-        more = self.model_dump(include={"structure", "response"})
         return AskOptions(
-            mode=self.mode, k=self.k, documents=self.documents, where=() if self.where is None else (self.where,),
-            history=turns(self.history), on_text=on_text, level=self.level, effort=self.effort, **more,
-        )  # fmt: skip
+            mode=self.mode,
+            k=self.k,
+            documents=self.documents,
+            where=() if self.where is None else (self.where,),
+            history=turns(self.history),
+            level=self.level,
+            effort=self.effort,
+            **self.model_dump(include={"structure", "response"}),
+        )
 
 
 class AskRequest(RetrieveRequest):
     """A question, and how it is to be answered."""
 
     structure: StructureType | None = None
-    response: str = Field(
-        default="", max_length=1000, description="The form of the answer in words: a list, in German."
-    )
+    response: str = Field(default="", max_length=1000)
+    """The form of the answer in words: a list, in German."""
 
 
 class Event(Record):
     """Something that happens while a question is answered.
 
-    step: `{step, state}`, which begins or ends. text: `{text}`, a further piece of the draft, whose markers are not yet
-    those of the answer. withdrawn: the draft so far does not hold. answer: the whole `Answer`, the last event. error:
-    `{type, message, remedy}`, also the last.
+    step: `{step, state}`, which begins or ends. text: `{text}`, a further piece of the draft, whose
+    markers are not yet those of the answer. withdrawn: the draft so far does not hold. answer: the
+    whole `Answer`, the last event. error: `{type, message, remedy}`, also the last.
     """
 
     event: Literal["step", "text", "withdrawn", "answer", "error"]
@@ -82,7 +88,9 @@ class Event(Record):
 
 
 class Questions:
-    """Answers questions, at most so many at once: others wait for their turn. What a key may take in a day is held."""
+    """Answers questions, at most so many at once: others wait for their turn. What a key may take
+    in a day is held.
+    """
 
     def __init__(self, workspaces: Workspaces, metrics: Metrics, settings: ServiceSettings) -> None:
         self._workspaces = workspaces
@@ -91,20 +99,22 @@ class Questions:
         self._limits = DayLimits(settings.tokens_a_day, settings.usd_a_day)
 
     async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
-        """The answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
+        """Answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
         async with self.turn(name) as meter:
-            answer = await self._workspaces.ask(name, question, replace(options, meter=meter), as_of)
+            options = replace(options, meter=meter)
+            answer = await self._workspaces.ask(name, question, options, as_of)
         self._metrics.answer(name, answer)
         return answer
 
     async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
-        """The best passages of a workspace, without an answer."""
+        """Find the best passages of a workspace, without an answer."""
         async with self.turn(name) as meter:
-            return await self._workspaces.retrieve(name, question, replace(options, meter=meter), as_of)
+            options = replace(options, meter=meter)
+            return await self._workspaces.retrieve(name, question, options, as_of)
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[Meter]:
-        """Around what the caller asks of models in a workspace: its ledger, which counts however the block ends.
+        """Give the ledger of what the caller asks; it counts however the block ends.
 
         Raises TooOften where the caller has used up what a day has.
         """
@@ -118,11 +128,15 @@ class Questions:
                 self._metrics.spent(name, meter)
 
     async def answer(self, asked: AskRequest, on_text: Show | None = None) -> Answer:
-        """The answer to a request."""
-        return await self.ask(asked.workspace, asked.question, asked.options(on_text), asked.as_of)
+        """Answer a request."""
+        options = replace(asked.options(), on_text=on_text)
+        return await self.ask(asked.workspace, asked.question, options, asked.as_of)
 
     async def events(self, asked: AskRequest) -> AsyncIterator[Event]:
-        """What happens, as it happens; closing this ends the work. An error is the last event and is not raised."""
+        """Tell what happens, as it happens; closing this ends the work.
+
+        An error is the last event and is not raised.
+        """
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
 
         def put(event: Event | None) -> None:  # from the thread that answers
@@ -130,8 +144,10 @@ class Questions:
                 loop.call_soon_threadsafe(queue.put_nowait, event)
 
         def show(piece: str | Withdrawn) -> None:
-            withdrawn = isinstance(piece, Withdrawn)
-            put(Event(event="withdrawn", data={}) if withdrawn else Event(event="text", data={"text": str(piece)}))
+            if isinstance(piece, Withdrawn):
+                put(Event(event="withdrawn", data={}))
+            else:
+                put(Event(event="text", data={"text": piece}))
 
         def step(name: str, begins: bool) -> None:
             put(Event(event="step", data={"step": name, "state": "begins" if begins else "ends"}))
@@ -157,23 +173,27 @@ class Questions:
 def note_question(request: Request, settings: Settings, asked: RetrieveRequest) -> None:
     """Put into the log what is asked where; the words only where the settings say so."""
     words = {"question": asked.question} if settings.service.log_texts else {}
-    request.scope["log"] = {"workspace": asked.workspace[:LONGEST_LOGGED], "mode": asked.mode[:LONGEST_LOGGED], **words}
+    place = {"workspace": asked.workspace[:LONGEST_LOGGED], "mode": asked.mode[:LONGEST_LOGGED]}
+    request.scope["log"] = {**place, **words}
 
 
 @dataclass(frozen=True)
 class Service:
-    """One service, made once by `create_app`. `prefect` is the address of Prefect's pages, None without Prefect."""
+    """One service, made once by `create_app`.
+
+    `prefect` is the address of Prefect's pages, None without Prefect.
+    """
 
     settings: Settings
     workspaces: Workspaces
     questions: Questions
-    runs: LocalRuns | PrefectRuns
+    runs: IndexRuns
     metrics: Metrics
     prefect: str | None = None
     sources: tuple[str, ...] = ()
 
 
 def service_of(request: Request) -> Service:
-    """The service that a request came to: a dependency of routes."""
+    """Give the service that a request came to: a dependency of routes."""
     service: Service = request.app.state.service
     return service

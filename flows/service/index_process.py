@@ -1,5 +1,6 @@
-"""The process of one index run: its order is a line of JSON on standard input, what it does and how it ends are lines
-on standard output."""
+"""The process of one index run: its order is a line of JSON on standard input; what it does and how
+it ends are lines on standard output.
+"""
 
 import asyncio
 import json
@@ -32,8 +33,7 @@ logger = logging.getLogger("trellis.service")
 
 
 def main() -> None:
-    """Do the run; the end of standard input, where who ordered it closes it or dies, ends it without a trace in the
-    workspace."""
+    """Do the run. Where who ordered it closes standard input, or dies, the run ends without a trace."""
     mask_logs()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the shell said: asyncio cancels the run
     order = json.loads(sys.stdin.readline())
@@ -42,7 +42,7 @@ def main() -> None:
     except TrellisError as error:
         _tell({"error": shown_error(error)})
         return
-    with log_to_stderr(settings.service.log_texts):
+    with log_to_stderr(settings.service.log_texts, order["run"]):
         _work(order, settings)
 
 

@@ -12,29 +12,34 @@ from contextlib import contextmanager
 
 from flows.usage import masked
 
-_INFORMED = ("trellis.service",)
-_WARNED = ("uvicorn.error", "flows", "tasks", "prompts", "storage", "mcp", "asyncio", "py.warnings")
-_OF_DOCUMENTS = "tasks."  # what these loggers fill in are names of documents
+# What is logged from which level on.
+LEVELS = {"trellis.service": logging.INFO} | dict.fromkeys(
+    ("uvicorn.error", "flows", "tasks", "prompts", "storage", "mcp", "asyncio", "py.warnings"),
+    logging.WARNING,
+)
+OF_DOCUMENTS = "tasks."  # what these loggers fill in are names of documents
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON with its `fields`, keys masked.
+    """Formats a record as one line of JSON with its `fields`, keys masked.
 
-    Of an error the places and kinds are told. Its words, which may name a document or quote it,
-    only with `texts`.
+    Of an error it tells the places and kinds. The error's words, which may name a document or
+    quote it, are told only with `texts`. `run` is the index run whose process writes.
     """
 
-    def __init__(self, texts: bool = False) -> None:
+    def __init__(self, texts: bool = False, run: str = "") -> None:
         super().__init__()
         self._texts = texts
+        self._run = {"run": run} if run else {}
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        hidden = record.name.startswith(_OF_DOCUMENTS) and not self._texts
+        """Make the line."""
+        hidden = record.name.startswith(OF_DOCUMENTS) and not self._texts
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
             "event": str(record.msg) if hidden else record.getMessage(),
+            **self._run,
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:
@@ -47,31 +52,28 @@ class JsonLines(logging.Formatter):
         told, cause = list[str](), error.__cause__ or error.__context__
         if cause is not None:
             told += [self._told(cause), "which led to:\n"]
-        return "".join([*told, *traceback.format_tb(error.__traceback__), type(error).__name__, "\n"])
+        frames = traceback.format_tb(error.__traceback__)
+        return "".join([*told, *frames, type(error).__name__, "\n"])
 
 
 @contextmanager
-def log_to_stderr(texts: bool = False) -> Iterator[None]:
-    """Write the service's log, and all warnings with it, to standard error while the block lasts."""
-    informed, warned = (logging.StreamHandler(sys.stderr) for _ in range(2))
-    for handler in (informed, warned):
-        handler.setFormatter(JsonLines(texts))
-    # The handler has the level: a flow run in this process shows more of the same loggers on its page.
-    warned.setLevel(logging.WARNING)
-    handlers = dict.fromkeys(_INFORMED, informed) | dict.fromkeys(_WARNED, warned)
-    loggers = {logging.getLogger(name): handler for name, handler in handlers.items()}
-    before = {logger: (logger.level, logger.propagate) for logger in loggers}
+def log_to_stderr(texts: bool = False, run: str = "") -> Iterator[None]:
+    """Write the service's log, and all warnings with it, to standard error during the block."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines(texts, run))
+    before = {name: (logging.getLogger(name).level, logging.getLogger(name).propagate) for name in LEVELS}
     logging.captureWarnings(capture=True)
-    for logger, handler in loggers.items():
+    for name, level in LEVELS.items():
+        logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.propagate = False
-        if handler is informed:
-            logger.setLevel(logging.INFO)
+        logger.setLevel(level)
     try:
         yield
     finally:
         logging.captureWarnings(capture=False)
-        for logger, (level, propagate) in before.items():
-            logger.removeHandler(loggers[logger])
+        for name, (level, propagate) in before.items():
+            logger = logging.getLogger(name)
+            logger.removeHandler(handler)
             logger.propagate = propagate
             logger.setLevel(level)

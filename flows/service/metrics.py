@@ -14,7 +14,10 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
-            "trellis_requests", "Requests that were answered.", ("method", "route", "status"), registry=registry
+            "trellis_requests",
+            "Requests that were answered.",
+            ("method", "route", "status"),
+            registry=registry,
         )
         self._seconds = Histogram(
             "trellis_request_seconds", "Seconds until a request was answered.", ("route",), registry=registry,
@@ -26,13 +29,22 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         self._tokens = Counter(
-            "trellis_tokens", "Tokens of models for questions.", ("workspace", "direction"), registry=registry
+            "trellis_tokens",
+            "Tokens of models for questions.",
+            ("workspace", "direction"),
+            registry=registry,
         )
         self._cost = Counter(
-            "trellis_cost_usd", "US dollars for questions, where prices are known.", ("workspace",), registry=registry
+            "trellis_cost_usd",
+            "US dollars for questions, where prices are known.",
+            ("workspace",),
+            registry=registry,
         )
         self.generation = Gauge(
-            "trellis_generation", "The generation that the last answer is from.", ("workspace",), registry=registry
+            "trellis_generation",
+            "The generation that the last answer is from.",
+            ("workspace",),
+            registry=registry,
         )
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.modes.registry import mode_names
-from flows.operations import changes
+from flows.operations import edit as editing
+from flows.operations import retry as retrying
 from flows.operations.doctor import Examination, examination
 from flows.service import reading
 from flows.service.access import needs
@@ -41,10 +42,12 @@ def about(service: Here, workspace: str = DEFAULT) -> WorkspaceSummary:
     infos = service.workspaces.workspace(workspace).generations()
     current = next((info for info in infos if info.current), None)
     return WorkspaceSummary(
-        generation=current.number if current else None, prefect=service.prefect,
-        documents=current.counts.get("documents", 0) if current else 0, modes=mode_names(),
+        generation=current.number if current else None,
+        prefect=service.prefect,
+        documents=current.counts.get("documents", 0) if current else 0,
+        modes=mode_names(),
         sources=len(usual_sources(service, workspace)),
-    )  # fmt: skip
+    )
 
 
 @router.get("/runs", tags=["workspace"])
@@ -61,24 +64,27 @@ async def doctor(service: Here, workspace: str = DEFAULT) -> Examination:
 
 
 @router.post("/dead-letters/retry", tags=["workspace"], dependencies=EDIT)
-async def retry(service: Here, workspace: str = DEFAULT) -> changes.RetryReport:
+async def retry(service: Here, workspace: str = DEFAULT) -> retrying.RetryReport:
     """Try what failed again, and publish what succeeds."""
-    return await service.workspaces.change(workspace, changes.retry)
+    return await service.workspaces.change(workspace, retrying.retry)
 
 
-# --- the graph -------------------------------------------------------------------------------------------------------
+# --- the graph ---
 
 
 @router.get("/picture", tags=["graph"])
 async def graph_picture(
-    service: Here, name: str | None = None, other: str | None = None, workspace: str = DEFAULT,
+    service: Here,
+    name: str | None = None,
+    other: str | None = None,
+    workspace: str = DEFAULT,
     most: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 150,
-) -> Picture:  # fmt: skip
+) -> Picture:
     """An entity's neighbourhood, the paths to `other`, or the most connected entities, with a place for each."""
     return await service.workspaces.read(workspace, lambda session: picture(session, name, most, other))
 
 
-Name = Annotated[str, Field(min_length=1, max_length=changes.LONGEST_NAME)]
+Name = Annotated[str, Field(min_length=1, max_length=editing.LONGEST_NAME)]
 
 
 class EditBody(BaseModel):
@@ -94,16 +100,16 @@ class EditBody(BaseModel):
     documents: tuple[str, ...] = Field(default=(), max_length=1000)
     kind: Name | None = None
     new_name: Name | None = None
-    description: Annotated[str, Field(min_length=1, max_length=changes.LONGEST_DESCRIPTION)] | None = None
+    description: Annotated[str, Field(min_length=1, max_length=editing.LONGEST_DESCRIPTION)] | None = None
 
-    def editing(self) -> changes.Editing:
+    def change(self) -> editing.Editing:
         """What makes the edit. Raises UsageError for one that says too little, or too much."""
         if self.action == "merge" and self.other:
-            return partial(changes.merge, self.name, self.other)
+            return partial(editing.merge, self.name, self.other)
         if self.action == "split" and bool(self.names) != bool(self.documents):
-            return partial(changes.split, self.name, self.names, self.documents)
+            return partial(editing.split, self.name, self.names, self.documents)
         if self.action == "change" and (self.kind or self.new_name or self.description):
-            return partial(changes.change, self.name, self.kind, self.new_name, self.description)
+            return partial(editing.change, self.name, self.kind, self.new_name, self.description)
         raise UsageError(
             f"That is no {self.action}: it says too little, or too much.",
             "merge wants other; split names or documents; change kind, new_name or description.",
@@ -120,22 +126,22 @@ class ShownEdit(Edit):
 async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
     """The corrections by hand that every run applies."""
     stored = await service.workspaces.read(workspace, lambda session: session.generation.edits.edits())
-    return [ShownEdit(**dict(edit), words=changes.edit_in_words(edit)) for edit in stored]
+    return [ShownEdit(**dict(edit), words=editing.edit_in_words(edit)) for edit in stored]
 
 
 @router.post("/edits", tags=["graph"], dependencies=EDIT)
-async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> changes.EditReport:
+async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> editing.EditReport:
     """Correct the graph, and publish it."""
-    return await service.workspaces.change(workspace, lambda runtime: changes.edit(body.editing(), runtime))
+    return await service.workspaces.change(workspace, lambda runtime: editing.edit(body.change(), runtime))
 
 
 @router.delete("/edits/{number}", tags=["graph"], dependencies=EDIT)
-async def undo(number: int, service: Here, workspace: str = DEFAULT) -> changes.EditReport:
+async def undo(number: int, service: Here, workspace: str = DEFAULT) -> editing.EditReport:
     """Undo a correction; later ones stay."""
-    return await service.workspaces.change(workspace, lambda runtime: changes.undo(number, runtime))
+    return await service.workspaces.change(workspace, lambda runtime: editing.undo(number, runtime))
 
 
-# --- feedback --------------------------------------------------------------------------------------------------------
+# --- feedback ---
 
 
 class FeedbackBody(BaseModel):

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
+import igraph
+
 from flows.service.reading import around, entities_called, paths_between
 from flows.session import Session
 from storage.graph_records import Entity
@@ -76,7 +78,14 @@ def picture(session: Session, name: str | None = None, most: int = 150, other: s
         )
         for entity in sorted(chosen, key=_importance)
     )  # fmt: skip
-    return Picture(nodes=tuple(nodes), edges=tuple(edges), cut=cut, generation=session.number, start=start, walk=walk)
+    return Picture(
+        nodes=tuple(nodes),
+        edges=tuple(edges),
+        cut=cut,
+        generation=session.number,
+        start=start,
+        walk=walk,
+    )
 
 
 def _importance(entity: Entity) -> tuple[int, int, str]:
@@ -93,8 +102,6 @@ def _edges(session: Session, members: Collection[str]) -> list[PictureEdge]:
 
 def _layout(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> dict[str, tuple[float, float]]:
     """A place for each node by its distances in the graph (Kamada and Kawai 1989); the same graph, the same picture."""
-    import igraph
-
     if not nodes:
         return {}
     number = {node: place for place, node in enumerate(nodes)}

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from flows.operations.changes import entities_named
+from flows.operations.edit import entities_named
 from flows.runtime import Runtime
 from flows.session import Session
 from flows.usage import masked
@@ -20,7 +20,16 @@ from prompts.engine.models import ROLES
 from prompts.text.words import fold_name, simplified
 from storage.documents import DocumentSummary
 from storage.errors import NotFound, StorageError
-from storage.graph_records import Alias, Claim, Entity, Finding, Occurrence, Relation, Report, TextSpan
+from storage.graph_records import (
+    Alias,
+    Claim,
+    Entity,
+    Finding,
+    Occurrence,
+    Relation,
+    Report,
+    TextSpan,
+)
 from storage.layout import size_of
 from storage.records import Record, Scalar, by_key
 from storage.run_records import UsageRow
@@ -70,7 +79,9 @@ def list_documents(generation: Generation, text: str = "", limit: int = 100, off
     """The documents whose id or title holds the text, in whatever case."""
     matching = generation.documents.summaries(text)
     return DocumentPage(
-        documents=tuple(matching[offset : offset + limit]), total=len(matching), generation=generation.number
+        documents=tuple(matching[offset : offset + limit]),
+        total=len(matching),
+        generation=generation.number,
     )
 
 
@@ -112,7 +123,13 @@ class _Quotes:
     def at(self, document: str, start: int, end: int) -> Quote:
         """What stands there."""
         stored = self.documents[document]
-        return Quote(document=document, start=start, end=end, title=stored.title, quote=stored.text[start:end])
+        return Quote(
+            document=document,
+            start=start,
+            end=end,
+            title=stored.title,
+            quote=stored.text[start:end],
+        )
 
     def of(self, place: Occurrence | Claim) -> Quote:
         """What stands at a place of a chunk."""
@@ -189,11 +206,15 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
     graph = generation.graph
     relations = sorted(graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id))
     claims = sorted(
-        graph.claims([entity.id]), key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id)
+        graph.claims([entity.id]),
+        key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id),
     )
     mentions = graph.occurrences("entity", [entity.id])
     stated = graph.occurrences("relation", [relation.id for relation in relations])
-    quotes = _Quotes(generation, {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims})
+    quotes = _Quotes(
+        generation,
+        {place.chunk for place in (*stated, *mentions)} | {claim.chunk for claim in claims},
+    )
     statements = by_key((place.item, quotes.of(place)) for place in stated)
 
     def name_of(end: str | None) -> str | None:
@@ -359,8 +380,14 @@ def report_view(name: str, listed: Mapping[str, ListedReport], generation: Gener
     report = listed.get(name)
     if report is None:
         near = ", ".join(get_close_matches(name, listed, n=3))
-        raise NotFound(f"There is no report {name!r}.", f"Nearest: {near}." if near else "See `trellis reports`.")
-    quotes = _Quotes(generation, documents={place.document for finding in report.findings for place in finding.places})
+        raise NotFound(
+            f"There is no report {name!r}.",
+            f"Nearest: {near}." if near else "See `trellis reports`.",
+        )
+    quotes = _Quotes(
+        generation,
+        documents={place.document for finding in report.findings for place in finding.places},
+    )
     findings = []
     for finding in report.findings:
         first, *others = (quotes.at(place.document, place.start, place.end) for place in finding.places)

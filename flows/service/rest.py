@@ -1,4 +1,6 @@
-"""The service's own interface under /api/v1: questions, documents, index runs, the graph, reports and generations."""
+"""The service's own interface under /api/v1: questions, documents, index runs, the graph, reports
+and generations.
+"""
 
 import asyncio
 import unicodedata
@@ -12,11 +14,19 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from flows.operations.changes import ForgetReport, Letter, forget, letters_of
 from flows.operations.diff import Diff, compare
+from flows.operations.forget import ForgetReport, forget
+from flows.operations.retry import Letter, letters_of
 from flows.service import reading
 from flows.service.access import Caller, NotAFile, NotAllowed, Taken, needs
-from flows.service.asking import AskRequest, Event, RetrieveRequest, Service, note_question, service_of
+from flows.service.asking import (
+    AskRequest,
+    Event,
+    RetrieveRequest,
+    Service,
+    note_question,
+    service_of,
+)
 from flows.service.runs import IndexRun, RunRequest
 from flows.service.workspaces import DEFAULT
 from flows.session import Session
@@ -52,7 +62,7 @@ Place = Annotated[GenerationPlace, Depends()]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
-# --- questions -------------------------------------------------------------------------------------------------------
+# --- questions ---
 
 
 class AskBody(AskRequest):
@@ -88,7 +98,7 @@ async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Re
     return await service.questions.retrieve(body.workspace, body.question, body.options(), body.as_of)
 
 
-# --- documents -------------------------------------------------------------------------------------------------------
+# --- documents ---
 
 
 @router.get("/documents", tags=["documents"])
@@ -115,7 +125,10 @@ async def upload(
     """
     kind = request.headers.get("content-type", "")
     if kind.lower().startswith("multipart/"):
-        raise NotAFile(f"A body of the type {kind[:40]!r} is no file.", "Send the file itself: curl -T FILE ADDRESS.")
+        raise NotAFile(
+            f"A body of the type {kind[:40]!r} is no file.",
+            "Send the file itself: curl -T FILE ADDRESS.",
+        )
     folder = service.workspaces.folder(workspace)
     with suppress(NotFound):
         name = unicodedata.normalize("NFC", document)
@@ -157,7 +170,7 @@ async def forget_document(document: str, service: Here, workspace: str = DEFAULT
     return report.model_copy(update={"held": tuple(stored.retired())})
 
 
-# --- index runs ------------------------------------------------------------------------------------------------------
+# --- index runs ---
 
 
 def usual_sources(service: Service, workspace: str) -> tuple[str, ...]:
@@ -170,16 +183,20 @@ def usual_sources(service: Service, workspace: str) -> tuple[str, ...]:
 async def start_run(service: Service, workspace: str, wanted: RunRequest) -> IndexRun:
     """Start a run on the sources named, or on the usual ones of a workspace."""
     sources = wanted.sources or usual_sources(service, workspace)
-    return await service.runs.start(
-        workspace, service.workspaces.folder(workspace), wanted.model_copy(update={"sources": sources})
+    return service.runs.start(
+        workspace,
+        service.workspaces.folder(workspace),
+        wanted.model_copy(update={"sources": sources}),
     )
 
 
 @router.post("/index-runs", tags=["index runs"], status_code=202)
 async def index(
-    service: Here, caller: Annotated[Caller, Depends(needs("edit"))], wanted: RunRequest = USUAL,
+    service: Here,
+    caller: Annotated[Caller, Depends(needs("edit"))],
+    wanted: RunRequest = USUAL,
     workspace: str = DEFAULT,
-) -> IndexRun:  # fmt: skip
+) -> IndexRun:
     """Bring a workspace up to date with its uploaded files and usual sources; the role `admin` may name others, which
     are files and folders of this machine."""
     if wanted.sources and not caller.may("admin"):
@@ -190,13 +207,13 @@ async def index(
 @router.get("/index-runs", tags=["index runs"])
 async def index_runs(service: Here) -> list[IndexRun]:
     """The last runs that this service started, the newest first."""
-    return list(await service.runs.list())
+    return service.runs.list()
 
 
 @router.get("/index-runs/{run}", tags=["index runs"])
 async def index_run(run: str, service: Here) -> IndexRun:
     """A run as it is now: its step, how far it is, how it ended."""
-    return await service.runs.get(run)
+    return service.runs.get(run)
 
 
 @router.delete("/index-runs/{run}", tags=["index runs"], dependencies=EDIT)
@@ -205,7 +222,7 @@ async def cancel_run(run: str, service: Here) -> IndexRun:
     return await service.runs.cancel(run)
 
 
-# --- the graph and its reports ---------------------------------------------------------------------------------------
+# --- the graph and its reports ---
 
 
 @router.get("/entities", tags=["graph"])
@@ -247,7 +264,7 @@ async def report(community: str, at: Place) -> reading.ReportView:
     )
 
 
-# --- the workspace ---------------------------------------------------------------------------------------------------
+# --- the workspace ---
 
 
 @router.get("/workspaces", tags=["workspace"])
@@ -264,9 +281,11 @@ def generations(service: Here, workspace: str = DEFAULT) -> list[GenerationInfo]
 
 @router.get("/diff", tags=["workspace"])
 def diff(
-    service: Here, before: Annotated[int, Query(ge=1)], after: Annotated[int | None, Query(ge=1)] = None,
+    service: Here,
+    before: Annotated[int, Query(ge=1)],
+    after: Annotated[int | None, Query(ge=1)] = None,
     workspace: str = DEFAULT,
-) -> Diff:  # fmt: skip
+) -> Diff:
     """What came, went and changed from one generation to another (none: the current one)."""
     return compare(service.workspaces.workspace(workspace), before, after)
 

@@ -1,5 +1,6 @@
-"""The workspaces of a service by name, each with its session: opened once, kept between requests, on the newest
-generation."""
+"""The workspaces of a service by name, each with its session: opened once, kept between requests,
+on the newest generation.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -34,9 +35,10 @@ class UnknownWorkspace(NotFound):
 
 
 class Workspaces:
-    """Questions go to the event loop that serves models, looking things up to threads: the caller's loop never waits.
+    """The workspaces that are set; a name is looked up among them and is never a path.
 
-    A name is looked up among those that are set and is never a path.
+    Questions go to the event loop that serves models, looking things up to threads: the caller's
+    loop never waits.
     """
 
     def __init__(self, settings: Settings, sessions: Sessions = SESSIONS) -> None:
@@ -56,7 +58,7 @@ class Workspaces:
         return self._folders[name]
 
     def runtime(self, name: str, reading: bool = False) -> Runtime:
-        """A runtime of its own, for what writes or, `reading`, looks; its settings are those in force now."""
+        """Open a runtime for what writes or, `reading`, looks; with the settings in force now."""
         return open_runtime(load_settings({"workspace": self.folder(name)}), reading=reading)
 
     def workspace(self, name: str) -> Workspace:
@@ -64,33 +66,33 @@ class Workspaces:
         return self.runtime(name).workspace
 
     async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
-        """Answer from the current generation, or from number `as_of`; errors as of `flows.query.aask`.
+        """Answer from the current generation, or from number `as_of`; errors as of
+        `flows.query.aask`.
 
-        `options.on_text` is called in another thread. Context variables hold, as of `tasks.watching.watched`.
+        `options.on_text` is called in another thread. Context variables hold.
         """
-        folder = self.folder(name)
-
-        async def work() -> Answer:
-            async with self._sessions.use(folder, as_of) as session:
-                with session.runtime.query_models.without_history():
-                    return await answer_question(question, options, session)
-
-        return await apart(work())
+        return await self._in_models_loop(name, as_of, lambda session: answer_question(question, options, session))
 
     async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
-        """The best passages, without an answer."""
+        """Find the best passages, without an answer."""
+        return await self._in_models_loop(name, as_of, lambda session: retrieve_passages(question, options, session))
+
+    async def _in_models_loop(
+        self, name: str, as_of: int | None, asking: Callable[[Session], Coroutine[Any, Any, T]]
+    ) -> T:
         folder = self.folder(name)
 
-        async def work() -> Retrieval:
+        async def work() -> T:
             async with self._sessions.use(folder, as_of) as session:
-                return await retrieve_passages(question, options, session)
+                with session.runtime.query_models.without_history():
+                    return await asking(session)
 
         return await apart(work())
 
     async def read(self, name: str, reading: Callable[[Session], T], as_of: int | None = None) -> T:
-        """What a function of `flows.service.reading` says of a session (its generation is `session.generation`).
+        """Give what a function of `flows.service.reading` says of a session.
 
-        NoGeneration, UnknownGeneration.
+        Raises NoGeneration, UnknownGeneration.
         """
         folder = self.folder(name)
 
@@ -101,7 +103,7 @@ class Workspaces:
         return await asyncio.to_thread(work)
 
     async def change(self, name: str, changing: Callable[[Runtime], Coroutine[Any, Any, T]]) -> T:
-        """What a change of `flows.operations.changes` gives, made in a thread with an event loop of its own.
+        """Make a change of the workspace in a thread with an event loop of its own.
 
         The next question sees it. Raises WorkspaceLocked while an index run writes.
         """

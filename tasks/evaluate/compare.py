@@ -4,15 +4,12 @@ Intervals are percentile bootstraps over questions (Efron 1979; paired as in Koe
 for all systems, with a seed, so that the same scores give the same intervals.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, permutations
-from statistics import stdev
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from storage.evaluation_records import EvaluatedAnswer, MeanScore, PairedDifference, Score, SystemCost, Verdict, Wins
 from storage.records import by_key
@@ -121,18 +118,6 @@ def summed(used: Sequence[StepUsage], times: float = 1.0) -> StepUsage:
     whole = {name: round(total[name]) for name in ("calls", "cached_calls", "input_tokens", "output_tokens")}
     known = all(usage.cost_usd is not None for usage in used)
     return StepUsage(**whole, seconds=total["seconds"], cost_usd=total["cost_usd"] if known else None)
-
-
-def upper_end(used: Sequence[StepUsage], left: int) -> StepUsage:
-    """The upper end of Student's 90% prediction interval for the sum of what `left` more take, as these did; of one
-    alone, which has no spread, so many times the same."""
-    likely = summed(used, left / len(used))
-    if len(used) == 1 or not left:
-        return likely
-    reach = left * stdtrit(len(used) - 1, 0.95) * math.sqrt(1 / len(used) + 1 / left)
-    known = {name: value for name, value in likely if value is not None}
-    spread = {name: reach * stdev(getattr(usage, name) for usage in used) for name in known}
-    return likely.model_copy(update={name: type(known[name])(known[name] + spread[name]) for name in known})
 
 
 def most_different(values: Values, measure: str, most: int) -> list[str]:

@@ -3,20 +3,14 @@
 import asyncio
 import gc
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from flows.index import IndexOptions, build_index, index_documents
-from flows.operations.changes import change, edit, forget
+from flows.index import IndexOptions, build_index
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import open_session
-from tests.faults.soak import worked
-from tests.flows.conftest import row
-from tests.models.running import Place
-from tests.server.client import Server
 from tests.workspaces import indexed, opened, quays, write_rows
 
 
@@ -54,16 +48,3 @@ def test_many_runtimes_leave_no_file_open(use: Callable[[Path], None], times: in
         assert len(descriptors()) <= len(before) + 1
     finally:
         gc.enable()
-
-
-def test_changes_by_a_model_leave_no_file_open(server_process: Server, tmp_path: Path) -> None:
-    """Nor would DSPy's trace of what they ask, which holds on to the workspace."""
-    server_process.reset()
-    place = Place(tmp_path / "ws", server_process)
-    source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(6)])
-    worked(place, partial(index_documents, [source], IndexOptions()))
-    for number in range(3):
-        worked(place, partial(edit, partial(change, "Ana Korb", None, None, f"Noted {number}.")))
-        worked(place, partial(forget, [f"d{number}"]))
-    gc.collect()
-    assert [file for file in descriptors() if file.startswith(f"{place.workspace}/side.sqlite")] == []

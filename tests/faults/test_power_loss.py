@@ -26,7 +26,6 @@ from tests.flows.conftest import row
 from tests.patience import PATIENCE, quick_are
 from tests.workspaces import write_rows
 
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 NEW, DATABASE, VECTORS = "generations/000002", "generation.duckdb", "chroma-1/chroma.sqlite3"
 Change = Callable[[Path], object]
 Result = TypeVar("Result")
@@ -203,33 +202,6 @@ LIMITS = {
 }
 
 
-@pytest.mark.patient
-@pytest.mark.parametrize("name", LIMITS)
-def test_a_process_with_too_little(name: str, places: Places, tmp_path: Path) -> None:
-    workspace = copy_of(places.first, tmp_path / "ws")
-    code, said = run(workspace, places.source, LIMITS[name])
-    number, graph = graph_of(workspace)
-    assert (code == 0) == (number == 2), said
-    assert "Traceback" not in said or "MB" in name, "a library that is given no memory may break as it likes"
-    assert graph == (places.after if number == 2 else places.before)
-    index(workspace, places.source)
-    assert graph_of(workspace)[1] == places.after
-
-
-@pytest.mark.patient
-@pytest.mark.skipif(not FAKETIME.exists(), reason=f"no {FAKETIME}")
-def test_a_clock_that_jumps(places: Places, tmp_path: Path) -> None:
-    """Each run believes another time, from 20 years ahead to 2001: numbers, not times, say which is newer."""
-    workspace = copy_of(places.first, tmp_path / "ws")
-    for number, offset in enumerate(("+7300d", "-8000d", "+1d", "-400d"), 2):
-        code, said = run(workspace, places.source, LD_PRELOAD=str(FAKETIME), FAKETIME=offset)
-        assert code == 0, said
-        assert graph_of(workspace) == (number, places.after)
-    with runtime_of(workspace, "").workspace.read() as generation:
-        assert generation.number == 5
-    assert runtime_of(workspace, "").workspace.clean(keep=2) == [1, 2, 3]
-
-
 @pytest.mark.parametrize("point", quick_are(("extract", "embed", "publish"), STEPS))
 def test_a_disk_that_fills(point: str, places: Places, tmp_path: Path) -> None:
     workspace = copy_of(places.first, tmp_path / "ws")
@@ -244,32 +216,3 @@ def test_a_disk_that_fills(point: str, places: Places, tmp_path: Path) -> None:
         assert graph_of(workspace) == (1, places.before)
     index(workspace, places.source)
     assert graph_of(workspace) == (2, places.after)
-
-
-@pytest.mark.parametrize("point", quick_are(("dedupe", "publish"), ("chunk", "dedupe", "embed", "publish")))
-@pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "is lost"])
-def test_a_workspace_that_goes_away(point: str, comes_back: bool, places: Places, tmp_path: Path) -> None:
-    workspace, away = copy_of(places.first, tmp_path / "ws"), tmp_path / "away"
-    error = vanishing(workspace, away, places.source, point)
-    assert isinstance(error, StorageError | OSError), error
-    shutil.rmtree(workspace, ignore_errors=True)
-    if comes_back:
-        away.rename(workspace)
-        assert graph_of(workspace)[1] == places.before
-    index(workspace, places.source)
-    assert graph_of(workspace)[1] == places.after
-
-
-def vanishing(workspace: Path, away: Path, source: Path, point: str) -> BaseException | None:
-    """What ends a run whose workspace is moved away as a step begins."""
-
-    def move(step: str, begins: bool) -> None:
-        if step == point and begins:
-            workspace.rename(away)
-
-    try:
-        with watched(move):
-            index(workspace, source)
-    except Exception as error:  # noqa: BLE001 -- the test looks at it
-        return error
-    return None

@@ -3,27 +3,23 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from flows.index import IndexOptions, index_documents
 from flows.modes.local_search import local_search
-from flows.modes.query_mode import call_with
 from flows.query import answer_question
 from flows.question import AskOptions, resources_for
 from flows.runtime import Runtime, open_runtime
 from flows.session import open_session
 from flows.settings import load_settings
 from storage.answer_records import Answer, Mode
-from storage.graph_records import Report
 from tests.copying import copy_of
 from tests.server.client import Server
 
 QUESTION = "What do the speakers say about flooding of the harbour?"
-ALL = "What are the main themes of these documents?"
 ROWS = (
     ("marl", "Flooding threatens the harbour of Marl each spring, said Ada Korb. Marl Council raised the quay."),
     ("velin", "Ivo Lamm of Velin Ferry fears that flooding closes the harbour for weeks. Velin Ferry has nine boats."),
@@ -95,33 +91,11 @@ async def test_many_sources_speak_each_with_its_place(mode: Mode, level: int | N
     assert (await asked(offline, mode=mode, level=level)).answer == answer.answer
 
 
-async def test_a_question_about_everything_reads_what_counts_most(offline: Runtime) -> None:
-    answer = await asked(offline, ALL, mode="global")
-    assert {report.rating for report in answer.trace.reports} == {None}, "no report is more to the point"
-    assert len({citation.document for citation in answer.citations}) >= 3
-
-
-@pytest.mark.parametrize(
-    ("mode", "about", "fallback"),
-    [
-        ("global", "cryptocurrency", "abstained"),
-        ("drift", "cryptocurrency", "abstained"),
-        ("global", "hail, flooding and ferries", "partial"),
-        ("global", "hail and drought at the harbour", "abstained"),
-    ],
-)
-async def test_what_the_documents_have_few_words_of_is_answered_in_part_or_not_at_all(
-    mode: Mode, about: str, fallback: str, offline: Runtime
-) -> None:
-    answer = await asked(offline, f"What do the speakers say about {about}?", mode=mode)
-    assert (answer.fallback, bool(answer.citations)) == (fallback, fallback != "abstained")
-
-
 async def test_local_brings_findings_from_around_what_is_named(offline: Runtime) -> None:
     question = "What is known of Orla Museum?"
     with open_session(offline) as session:
         options = AskOptions(mode="local")
-        found = await call_with(local_search, await resources_for(question, options, session))
+        found = await local_search(await resources_for(question, options, session))
     (findings,) = (note.text for note in found.context.notes if note.label == "Findings of community reports")
     numbers = [int(number) for number in re.findall(r"\[(\d+)\]$", findings, re.M)]
     assert {found.context.sources[number - 1].document for number in numbers} == {"museum", "choir"}
@@ -141,24 +115,3 @@ async def test_a_model_answers_in_each_mode_with_few_calls(mode: Mode, served: R
         assert all(part.answer and part.evidence for part in answer.trace.subquestions)
         assert answer.trace.subquestions
     assert (await asked(served, NAMED, mode=mode)).answer == answer.answer
-
-
-async def test_a_model_rates_long_reports_and_reads_the_best(served: Runtime) -> None:
-    with open_session(served) as session:
-        tree = session.reports.tree
-
-        def told(names: Sequence[str]) -> list[Report]:
-            at_length = " It is told at length." * 100
-            return [
-                report.model_copy(update={"summary": f"{report.title} is told of.{at_length}"})
-                for report in tree.read(names)
-            ]
-
-        session.reports.tree = replace(tree, read=told)
-        options = AskOptions(mode="global")
-        answer, again = [await answer_question(QUESTION, options, session) for _ in range(2)]
-    used = answer.usage.by_step
-    assert used["rate"].calls == 1
-    assert used["rate"].input_tokens < used["partial"].input_tokens / 3
-    assert all(report.rating is not None for report in answer.trace.reports)
-    assert answer.answer == again.answer

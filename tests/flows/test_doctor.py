@@ -8,7 +8,6 @@ from flows.operations.doctor import Examination
 from storage.database import SCHEMA_VERSION
 from tests.flows.conftest import KEY, Command
 from tests.server.client import Server
-from tests.settings import load_settings
 
 NOWHERE = "http://127.0.0.1:9"  # a port that refuses
 WRONG = '{"written": {"reasoning": "", "answer": "In 1812.", "values": [], "answerable": true}}'
@@ -64,22 +63,6 @@ def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- 
     assert not row.advice or f"→ {row.advice[0]}" in people
 
 
-@pytest.mark.parametrize(
-    ("profile", "said"),
-    [
-        ("", "large (by the models' names; TRELLIS_PROFILE sets another)"),
-        ("small", "small (as TRELLIS_PROFILE says)\n        no model is asked to rewrite, choose, route"),
-    ],
-)
-def test_the_profile_is_told(
-    profile: str, said: str, fresh: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_PROFILE", profile)
-    assert model_server.base_url
-    assert said in fresh("doctor").out
-    assert examined(fresh)[1].profile == (profile or "large")
-
-
 def test_what_cannot_be_reached_is_named(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/any")
     monkeypatch.setenv("TRELLIS_LM_BASE_URL", NOWHERE.replace("//", f"//someone:{KEY}@"))
@@ -93,34 +76,3 @@ def test_what_cannot_be_reached_is_named(fresh: Command, tmp_path: Path, monkeyp
     assert "127.0.0.1:9" in by_role["answer"].problem
     assert (report.prefect.ok, "PREFECT_API_URL" in report.prefect.advice) == (False, True)
     assert (report.workspace.ok, "--workspace" in report.workspace.advice) == (False, True)
-
-
-def test_the_embedding_server_is_asked_in_earnest(
-    fresh: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_EMBEDDING", "scripted")
-    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", model_server.base_url)
-    model_server.settle(dimension=96)
-    embedding = examined(fresh)[1].embedding
-    model_server.settle(dimension=384)
-    assert (embedding.ok, "96 dimensions" in embedding.seen, "Chinese" in embedding.seen) == (True, True, True)
-    model_server.misbehave({"kind": "unauthorized", "step": "embeddings"})
-    code, refused = examined(fresh)
-    assert (code, refused.embedding.ok, refused.models[0].ok) == (1, False, True)
-    assert "TRELLIS_EMBEDDING_API_KEY" in refused.embedding.advice
-
-
-@pytest.mark.parametrize(
-    ("given", "key"),
-    [
-        ({"embedding": "m", "embedding_base_url": "http://other/v1"}, None),
-        ({"embedding": "m", "embedding_base_url": "http://models/v1"}, KEY),
-        ({"embedding": "m", "embedding_base_url": "http://other/v1", "embedding_api_key": "own"}, "own"),
-        ({"embedding": "openai/m"}, None),
-        ({"embedding": "openai/m", "lm": "openai/m", "lm_base_url": None}, KEY),
-        ({"embedding": "openai/m", "lm": "groq/m", "lm_base_url": None}, None),
-    ],
-)
-def test_the_models_key_goes_to_no_other_server(given: dict[str, object], key: str | None) -> None:
-    common = {"lm": "m", "lm_base_url": "http://models/v1", "lm_api_key": KEY}
-    assert load_settings(common | given, {}).embedding_key() == key

@@ -1,6 +1,5 @@
 """`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by later runs, undone."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -111,33 +110,7 @@ def test_what_cannot_be_meant_is_told_and_changes_nothing(trellis: Command, word
     assert [one["number"] for one in trellis("generations", "--json").json] == [1]
 
 
-def test_a_model_decides_on_similar_names_in_one_call(
-    model_server: Server, fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_TAILORING_ENTITY_TYPES", "person")  # the scripted model gives kinds by chance
-    rows = [
-        {"id": "a", "title": "Maps", "text": "Robert Amos Castellan led the Hask Survey."},
-        {"id": "b", "title": "Coasts", "text": "Robert Castellan left the Hask Survey. Maren Holister stayed."},
-        {"id": "c", "title": "Tides", "text": "Maren Hollister wrote for the Hask Survey."},
-    ]
-    assert fresh("index", str(write_rows(tmp_path / "docs.jsonl", rows))).code == 0
-    assert model_server.stats()["steps"]["resolve"]["calls"] == 1
-    (entity,) = fresh("graph", "Robert Castellan", "--json").json["entities"]
-    assert [(one["name"], one["reason"]) for one in entity["aliases"]] == [
-        ("Robert Castellan", "a model decided: the last words are equal")
-    ]
-    assert "Maren Hollister" not in names(fresh("graph", "Maren Holister", "--json")), "nor by the rule"
-
-
-def test_the_history_of_runs_tells_who_changed_what(trellis: Command, tmp_path: Path) -> None:
-    merge, undo = ("graph", "merge", "Ada Korb", "Captain Vell"), ("graph", "undo", "1")
-    for command in (merge, undo, ("rollback", "2"), ("forget", "c")):
-        assert trellis(*command).code == 0
-    assert trellis("archive", str(tmp_path / "kept.tar")).code == 0
-    trellis.workspace = tmp_path / "restored"
-    assert trellis("restore", str(tmp_path / "kept.tar")).code == 0
-    kinds = [run["kind"] for run in trellis("status", "--json").json["runs"]]
-    assert kinds == ["restore", "forget", "rollback", "undo", "edit"], "the last five are shown"
+NFD, NFC = "Mu\u0308ller.md", "M\u00fcller.md"  # as macOS names a file, and as a keyboard writes it
 
 
 def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
@@ -172,30 +145,3 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
     assert len(fresh("graph", "Holm Light", "--json").json["entities"]) == 2
     assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {"captain"}
     assert fresh("status", "--json").json["counts"]["documents"] == len(ROWS) + 1
-
-
-NFD, NFC = "Mu\u0308ller.md", "M\u00fcller.md"  # as macOS names a file, and as a keyboard writes it
-
-
-@pytest.mark.usefixtures("unembedded")
-@pytest.mark.parametrize(("on_disk", "typed"), [(NFD, NFC), (NFC, NFD)])
-def test_a_document_is_found_by_either_form_of_its_name(
-    on_disk: str, typed: str, fresh: Command, tmp_path: Path
-) -> None:
-    source, questions = tmp_path / "docs", tmp_path / "questions.jsonl"
-    source.mkdir()
-    (source / on_disk).write_text("Orla Mill was sold by Ada Korb in 1931.\n", encoding="utf-8")
-    (source / "other.md").write_text("Velin Weir was built by Ivo Lamm.\n", encoding="utf-8")
-    asked = {"question": "Who sold Orla Mill?", "documents": [typed]}
-    questions.write_text(json.dumps(asked), encoding="utf-8")
-    assert fresh("index", str(source)).code == 0
-    assert "Ada Korb" in fresh("show", typed).out
-    answer = fresh("ask", "--questions", str(questions), "--json")
-    assert on_disk in {one["document"] for one in json.loads(answer.out)["citations"]}
-    assert fresh("forget", typed).code == 0
-    assert fresh("show", typed).code == 2
-    assert fresh("index", str(source)).code == 0
-    assert fresh("show", typed).code == 2, "it stays out"
-    assert fresh("forget", "--undo", typed).code == 0
-    assert fresh("index", str(source)).code == 0
-    assert fresh("show", on_disk).code == 0

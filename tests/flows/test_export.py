@@ -1,7 +1,6 @@
 """`trellis export`, `archive`, `restore` and `clean`: what is written is whole, and room is given back."""
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import get_args
 
@@ -54,31 +53,6 @@ def test_graphml_and_python_give_the_same_graphs(trellis: Command, tmp_path: Pat
     }
 
 
-@pytest.mark.parametrize("manifest", ["", "[]", '{"files": 5}'])
-def test_a_folder_that_holds_other_files_is_left_alone(trellis: Command, tmp_path: Path, manifest: str) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    if manifest:
-        (tmp_path / MANIFEST).write_text(manifest)
-    done = trellis("export", str(tmp_path), "--json")
-    assert (done.code, done.json["error"]["type"]) == (2, "UsageError")
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    assert trellis("export", str(tmp_path / "mine.txt")).code == 2
-
-
-def test_another_export_takes_the_place_of_the_first_and_of_nothing_else(copied: Command, tmp_path: Path) -> None:
-    before, now = tmp_path / "before", tmp_path / "now"
-    copied("index", str(write_rows(tmp_path / "more.jsonl", [{"id": "more", "text": "Ana Korb met Ivo Lamm."}])))
-    copied("export", str(before), "--as-of", "1")
-    copied("export", str(now))
-    assert '"more"' not in (before / "documents.jsonl").read_text()
-    assert '"more"' in (now / "documents.jsonl").read_text()
-    older, newer = graph.directed(copied.workspace, as_of=1), graph.directed(copied.workspace)
-    assert older.number_of_nodes() < newer.number_of_nodes()
-    (now / "notes.jsonl").write_text("mine")
-    assert copied("export", str(now), "--format", "graphml").code == 0
-    assert sorted(bytes_of(now)) == ["export.json", "graph-undirected.graphml", "graph.graphml", "notes.jsonl"]
-
-
 QUESTION = "Who designed Orla Bridge?"
 
 
@@ -117,22 +91,6 @@ def test_a_clean_up_gives_room_back_but_what_is_read(copied: Command, tmp_path: 
     assert copied("clean").out.startswith("Removed no generation; freed 0.0 MB")
 
 
-def test_caches_are_cleaned_only_when_asked(copied: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def embedded(file: Path) -> int:
-        with sqlite3.connect(file) as connection:
-            return int(connection.execute("SELECT count(*) FROM cache").fetchone()[0])
-
-    assert copied("clean").code == 0
-    assert embedded(copied.workspace / "side.sqlite") > 0
-    assert copied("clean", "--caches").code == 0
-    assert embedded(copied.workspace / "side.sqlite") == 0
-    monkeypatch.setenv("TRELLIS_CACHE_DIR", str(tmp_path / "cache"))
-    assert copied("retrieve", QUESTION).code == 0
-    assert embedded(tmp_path / "cache" / "caches.sqlite") == 1
-    assert copied("clean", "--caches").code == 0
-    assert embedded(tmp_path / "cache" / "caches.sqlite") == 0
-
-
 def triples_of(workspace: Path) -> set[tuple[str, str, str]]:
     whole = graph.directed(workspace)
     names = nx.get_node_attributes(whole, "name")
@@ -148,13 +106,3 @@ def test_a_graph_goes_out_and_comes_back_in(trellis: Command, fresh: Command, tm
     assert fresh("index", str(tmp_path / "out" / "graph.graphml"), "--json").json["documents"]["added"] == 1
     assert triples_of(fresh.workspace) == before
     assert not graph.index_graph(graph.directed(trellis.workspace), fresh.workspace).published
-
-
-async def test_a_graph_takes_the_place_of_the_one_of_its_name(fresh: Command, unembedded: None) -> None:
-    """Also where an event loop runs, as in a notebook."""
-    graph.index_graph(nx.relabel_nodes(nx.path_graph(3), {0: "Ana", 1: "Ivo", 2: "Mira"}), fresh.workspace)
-    other = nx.DiGraph([("Ana", "Velin")], name="towns")
-    assert graph.index_graph(other, fresh.workspace).documents.unchanged == 0
-    again = graph.index_graph(nx.DiGraph([("Mira", "Ivo")]), fresh.workspace)
-    assert again.documents.changed == 1
-    assert triples_of(fresh.workspace) == {("Mira", "related to", "Ivo"), ("Ana", "related to", "Velin")}

@@ -192,17 +192,3 @@ def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     assert damaged is None or side.read_bytes() == damaged
     side.rename(tmp_path / "away")
     assert opened(*words_of(WRITERS["index"], source, tmp_path)).code == 0
-
-
-def test_an_empty_workspace_database_is_a_new_one(opened: Command, source: Path, tmp_path: Path) -> None:
-    settled(opened.workspace).write_bytes(b"")
-    assert opened(*ASK).code == 0
-    assert opened(*words_of(WRITERS["index"], source, tmp_path)).code == 0
-
-
-def test_a_damaged_generation_is_among_the_problems_of_the_workspace(opened: Command) -> None:
-    truncate(opened.workspace / GENERATION)
-    ended = opened(*STATUS, "--json")
-    assert (ended.code, ended.json["generation"]) == (0, 1), ended.err
-    assert ["Generation 1 is damaged" in problem["message"] for problem in ended.json["problems"]] == [True]
-    assert all(word in ended.json["problems"][0]["remedy"] for word in ("trellis index", "trellis rollback N"))

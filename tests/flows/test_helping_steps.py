@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from flows.modes.query_mode import call_with
 from flows.modes.registry import find_mode
 from flows.modes.structured_search import structured_search
 from flows.query import answer_question
@@ -15,7 +14,7 @@ from flows.question import AskOptions, ModeResult, resources_for
 from flows.session import Session, open_session
 from prompts.engine.effort import GAINLESS
 from prompts.engine.errors import AnswerMalformed, BadKey
-from storage.answer_records import Answer, Effort, Mode
+from storage.answer_records import Effort, Mode
 from tasks.route import SEARCH
 from tests.copying import copy_of
 from tests.flows.conftest import Command
@@ -57,10 +56,6 @@ def failing(server: Server, kind: str = "malformed") -> None:
     server.misbehave(*({"kind": kind, "step": step} for step in HELPERS))
 
 
-def saying(server: Server, step: str, **outputs: object) -> None:
-    server.misbehave({"kind": "writes", "step": step, "says": json.dumps(outputs)})
-
-
 @pytest.mark.parametrize("mode", MODES)
 async def test_no_helping_step_ends_a_question(mode: Mode, session: Session, model_server: Server) -> None:
     failing(model_server)
@@ -72,14 +67,6 @@ async def test_no_helping_step_ends_a_question(mode: Mode, session: Session, mod
     assert asked
     assert {row.step for row in answer.trace.degraded} == asked
     assert all(row.reason and row.instead for row in answer.trace.degraded)
-
-
-@pytest.mark.parametrize("kind", ["malformed", "truncated", "content_filter", "overflow_openai"])
-async def test_whatever_is_no_usable_answer_degrades(kind: str, session: Session, model_server: Server) -> None:
-    failing(model_server, kind)
-    answer = await answer_question(NAMED, AskOptions(mode="struct", effort="high"), session)
-    assert answer.trace.answered_by == "model"
-    assert {row.step for row in answer.trace.degraded} == {"rewrite", "filter", "route", "decompose"}
 
 
 async def test_a_bad_key_of_a_helping_step_ends_the_question(session: Session, model_server: Server) -> None:
@@ -103,12 +90,6 @@ async def test_a_part_without_an_answer_is_quoted(session: Session, model_server
     assert all(row.evidence for row in answer.trace.subquestions)
     assert {row.step for row in answer.trace.degraded} == {"answer"}
     assert sum(row.times for row in answer.trace.degraded) == len(PARTS)
-
-
-def test_the_command_tells_what_was_done_instead(copied: Command, model_server: Server) -> None:
-    failing(model_server)
-    said = copied("ask", "Who designed Orla Bridge?", "--effort", "high").out
-    assert "route: no usable answer of the model, so the passages are read as they are" in said
 
 
 # --- the profile -----------------------------------------------------------------------------------------------------
@@ -143,33 +124,6 @@ def test_a_setting_names_the_steps_that_help(
     assert "route" in told(answer)
 
 
-@pytest.mark.parametrize(
-    ("options", "step"),
-    [
-        (("--structure", "table"), "structurize"),
-        (("--mode", "rq"), "decompose"),
-        (("--mode", "global"), "partial"),
-        (("--mode", "local"), "keywords"),
-    ],
-)
-def test_a_small_model_does_what_the_user_asks_for(
-    options: tuple[str, ...], step: str, copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_PROFILE", "small")
-    assert copied("ask", "Give an overview of Orla Bridge, its designer and his teacher.", *options).code == 0
-    assert model_server.calls(step)
-
-
-def test_a_small_model_reads_a_conversation(
-    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TRELLIS_PROFILE", "small")
-    history = tmp_path / "history.json"
-    history.write_text(json.dumps(["Who designed Orla Bridge?", "Tomas Reyd."]), encoding="utf-8")
-    assert copied("ask", "Where was he born?", "--history", str(history)).code == 0
-    assert model_server.calls("rewrite")
-
-
 # --- k ---------------------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +134,7 @@ async def brought(session: Session, mode: Mode, k: int | None, effort: Effort) -
     if mode == SEARCH:
         found = await resources.search.passages(resources.question.queries, resources.search.depth)
         return await structured_search(resources, found)
-    return await call_with(find_mode(mode).run, resources)
+    return await find_mode(mode).run(resources)
 
 
 def passages_of(result: ModeResult) -> set[str]:
@@ -196,12 +150,3 @@ async def test_an_answer_is_made_of_at_most_k_passages(mode: Mode, session: Sess
         shown = "\n".join(note.text for note in some.context.notes)
         assert f"[{len(some.context.sources) + 1}]" not in shown, "no note points to what is not shown"
     assert len(passages_of(await brought(session, mode, None, "high"))) > 1
-
-
-async def test_every_part_of_a_question_is_answered_from_k_passages(session: Session, model_server: Server) -> None:
-    saying(model_server, "decompose", parts={"questions": PARTS})
-    answer: Answer = await answer_question(NAMED, AskOptions(mode="struct", k=2, effort="high"), session)
-    bodies = [str(request["body"]) for request in model_server.requests() if request["step"] == "answer"]
-    assert len(bodies) == 3
-    assert all(1 <= sum(text[:40] in body for _, text in TALKS) <= 2 for body in bodies)
-    assert len(answer.passages) == 2

@@ -145,24 +145,3 @@ async def test_small_runs_end_where_one_run_does(first: int, tmp_path: Path) -> 
         if seed % EACH == 0:
             full = await _indexed(world.file, folder / "grown", full=True)
             assert full == anew
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["louvain(resolution=1.5)", "label_propagation"])
-async def test_runs_end_where_one_run_does_with_any_algorithm_of_communities(algorithm: str, tmp_path: Path) -> None:
-    world = World(tmp_path, 3)
-    await _indexed(world.file, tmp_path / "grown", communities=algorithm)
-    for _ in range(RUNS):
-        world.change()
-        grown = await _indexed(world.file, tmp_path / "grown", communities=algorithm)
-        _hierarchy(grown)
-    anew = await _indexed(world.file, tmp_path / "anew", communities=algorithm)
-    assert {kind: grown[kind] for kind in RESOLVED} == {kind: anew[kind] for kind in RESOLVED}
-    assert await _indexed(world.file, tmp_path / "grown", full=True, communities=algorithm) == anew
-    # Every change counts as one too many: then the communities are those of one run without a word.
-    world.change()
-    followed = await _indexed(world.file, tmp_path / "grown", communities=algorithm, community_drift=0)
-    assert (
-        followed["communities"]
-        == (await _indexed(world.file, tmp_path / "again", communities=algorithm))["communities"]
-    )

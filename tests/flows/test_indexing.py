@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
@@ -147,16 +146,6 @@ async def test_each_run_does_what_has_changed_and_no_more(corpus: Path, bench: B
     assert (fifth.generation, fifth.documents.removed > 5) == (4, True)
 
 
-async def test_a_changed_weight_counts_although_the_text_is_the_same(tmp_path: Path, bench: Bench) -> None:
-    source = tmp_path / "facts.csv"
-    for weight in (1, 5):
-        source.write_text(f"s,p,o,weight\nAda,knows,Bob,{weight}\nBob,knows,Cy,10\n", encoding="utf-8")
-        await bench.run(source)
-        with bench.runtime().workspace.read() as generation:
-            weights = sorted(relation.weight for relation in generation.graph.relations())
-        assert weights == [weight / 10, 1.0]
-
-
 class Works:
     """Works that last until they are let go, and how many were under way."""
 
@@ -175,23 +164,6 @@ class Works:
 
     def all(self) -> list[Callable[[], Awaitable[int]]]:
         return [partial(self.one, number) for number in range(len(self.gates))]
-
-
-async def test_a_straggler_holds_nobody_up_and_no_more_than_the_bound_are_begun() -> None:
-    works = Works(5)
-    for gate in works.gates[1:]:
-        gate.set()
-    assert [number async for number in side_by_side(works.all()[1:], 1)] == [1, 2, 3, 4], "one at a time keeps order"
-    works.begun.clear()
-    works.ended.clear()
-    found = []
-    async with aclosing(side_by_side(works.all(), 2)) as results:
-        async for number in results:
-            found.append(number)
-            assert len(works.begun) - len(works.ended) <= 2
-            if len(found) == 4:
-                works.gates[0].set()
-    assert found == [1, 2, 3, 4, 0]
 
 
 async def test_an_error_ends_the_others() -> None:

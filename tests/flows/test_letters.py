@@ -5,7 +5,6 @@ only thinks, or slips in form, gives 0 entities and the document counts as proce
 """
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -48,17 +47,6 @@ def test_an_empty_list_for_a_long_passage_is_asked_again_with_what_it_overlooks(
     asked = [one for one in model_server.requests() if "lists no entity" in json.dumps(one)]
     assert len(asked) == 1
     assert any(name in json.dumps(asked).partition("lists no entity")[2] for name in PEOPLE)
-
-
-def test_a_model_that_says_twice_that_a_passage_names_nothing_is_believed(
-    model_server: Server, fresh: Command, docs: Path
-) -> None:
-    model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "nothing"})
-    report = fresh("index", str(docs), "--json").json
-    assert (report["published"], report["dead_letters"], model_server.calls()) == (True, 0, 13)
-    assert len(mentions(fresh, "d5")) <= 1, "its title alone"
-    assert not fresh("index", str(docs), "--json").json["published"]
-    assert model_server.calls() == 13, "it counts as read"
 
 
 def test_what_failed_is_listed_with_its_document_and_remedy(model_server: Server, fresh: Command, docs: Path) -> None:
@@ -139,17 +127,6 @@ def test_what_fails_again_stays_and_keeps_nothing_out(
     assert "0 of 1 succeeded: generation" in fresh("dead-letter", "--retry").out
 
 
-def test_a_report_that_was_refused_is_written_by_a_retry(model_server: Server, fresh: Command, docs: Path) -> None:
-    model_server.misbehave({"step": "report", "nth": 1, "times": 2, "kind": "refusal"})
-    assert fresh("index", str(docs), "--json").json["dead_letters"] == 1
-    assert letters(fresh)[0]["step"] == "report"
-    model_server.misbehave()
-    model_server.reset()
-    report = fresh("dead-letter", "--retry", "--json").json
-    assert (report["succeeded"], report["published"]) == (1, True)
-    assert (model_server.calls("report"), model_server.calls()) == (1, 0)
-
-
 def test_nothing_indexed_and_nothing_failed_are_told(fresh: Command, trellis: Command) -> None:
     assert fresh("dead-letter", "--retry").code == 2
     assert "Nothing failed" in trellis("dead-letter").out
@@ -158,62 +135,7 @@ def test_nothing_indexed_and_nothing_failed_are_told(fresh: Command, trellis: Co
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "docs"
-    made.mkdir()
-    (made / "bridge.md").write_text(f"# Orla Bridge\n\n{BRIDGE.format(412)}\n")
-    for number in range(5):
-        one = row(number)
-        (made / f"p{number}.md").write_text(f"# Page {number}\n\n{one['text']}\n")
-    return made
-
-
 def index(trellis: Command, *arguments: object) -> Any:
     done = trellis("index", *map(str, arguments), "--json")
     assert done.code == 0, done.err
     return done.json
-
-
-def stored_text(workspace: Path) -> str:
-    """All that the current generation says: documents, graph, reports, and what is remembered."""
-    where = Workspace(workspace)
-    with where.read() as made:
-        said = [*made.graph.claims(), *made.communities.reports()]
-        texts = [made.documents.documents(), made.documents.chunks(), made.extractions.extractions()]
-        extracted = repr([*texts, made.graph.entities(), made.graph.relations()])
-    said += where.database.memory.entries()
-    return "\n".join([extracted, *(one.model_dump_json() for one in said)])
-
-
-def test_an_old_figure_is_said_nowhere(model_server: Server, fresh: Command, folder: Path) -> None:
-    index(fresh, folder)
-    before = fresh("ask", "How many metres long is Orla Bridge?", "--json").json
-    assert "412" in before["answer"]
-    assert "412" in stored_text(fresh.workspace)
-    assert Workspace(fresh.workspace).database.memory.entries(), "the answer was remembered"
-    (folder / "bridge.md").write_text(f"# Orla Bridge\n\n{BRIDGE.format(977)}\n")
-    report = index(fresh, folder)
-    assert (report["documents"]["changed"], report["documents"]["unchanged"]) == (1, 5)
-    text = stored_text(fresh.workspace)
-    assert "977" in text
-    assert "412" not in text
-    for _ in range(2):  # the second may be answered from memory
-        after = fresh("ask", "How many metres long is Orla Bridge?", "--json")
-        assert "977" in after.json["answer"]
-        assert "412" not in re.sub(r'"seconds": [^,}]+', "", after.out)
-
-
-def test_a_deleted_file_takes_what_only_it_said_and_needs_no_cache(
-    model_server: Server, fresh: Command, folder: Path
-) -> None:
-    index(fresh, folder)
-    index(fresh, folder / "bridge.md")  # it goes with its folder although it was named last
-    for path in fresh.workspace.glob("side.sqlite*"):
-        path.unlink()
-    model_server.reset()
-    (folder / "bridge.md").unlink()
-    assert index(fresh, folder)["documents"]["removed"] == 1
-    assert "extract" not in model_server.stats()["steps"], "what stays is not read again"
-    text = stored_text(fresh.workspace)
-    assert ("Orla Bridge is" in text, "Kestrel Quay" in text) == (False, True)

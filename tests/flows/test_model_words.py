@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.ask import BOUND_BY_PROGRAM
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.runtime import open_runtime
@@ -25,12 +23,6 @@ from tests.patience import PATIENCE
 from tests.server.client import Server
 
 QUESTION = "Who designed Orla Bridge, and how old was it in 2031?"
-ANSWERS = {
-    "sentence": "Tomas Reyd designed it [1].",
-    "reasoned": "It opened in 1931 [1]. 2031 - 1931 = 100, so it was 100 years old [1][2]. Tomas Reyd drew it [2].",
-    "markdown": "## Answer\n**Tomas Reyd** [1]\n\n| step | source |\n| --- | --- |\n| opened | [1] |\n\n- So Reyd.",
-    "translated": "设计者是托马斯·雷德，到2031年桥龄为100年 [1]。",
-}
 MODES = ("auto", "struct", "naive", "local", "low", "high", "hybrid", "mix", "global", "drift", "ts", "rq", "hyde")
 # What the map step of global search says, so that there are points to reduce.
 POINTS = {"points": [{"text": "It opened in 1931.", "findings": [0], "score": 80}]}
@@ -47,53 +39,6 @@ def knowing(server: Server, answer: str, values: tuple[str, ...] = ("Tomas Reyd"
         {"kind": "writes", "step": "partial", "says": partial},
         {"kind": "writes", "step": "explore", "says": explored},
     )
-
-
-def bare(text: str) -> str:
-    """Without markers, whose numbers may differ."""
-    return "".join(part for part in text.replace("[1]", "").replace("[2]", "").split())
-
-
-@pytest.mark.parametrize(("marker", "told"), [("", True), (" [1]", False)])
-def test_the_command_says_who_named_the_source(marker: str, told: bool, copied: Command, model_server: Server) -> None:
-    knowing(model_server, f"Orla Bridge was designed by Tomas Reyd{marker}.")
-    said = copied("ask", QUESTION).out
-    assert "[1] " in said
-    assert (BOUND_BY_PROGRAM in said) is told
-
-
-@pytest.mark.parametrize(
-    ("options", "voice"),
-    [
-        *((("--mode", mode), "reasoned") for mode in MODES),
-        *((("--mode", mode), "markdown") for mode in ("struct", "global")),
-        *(
-            (("--effort", effort), voice)
-            for effort in ("low", "medium", "high")
-            for voice in ("sentence", "translated")
-        ),
-    ],
-)
-def test_the_words_of_a_model_are_told_in_each_mode_and_at_every_effort(
-    options: tuple[str, str], voice: str, copied: Command, model_server: Server
-) -> None:
-    knowing(model_server, ANSWERS[voice])
-    answer = copied("ask", QUESTION, *options, "--json").json
-    assert bare(answer["answer"]) == bare(ANSWERS[voice])
-    assert (answer["values"], answer["trace"]["answered_by"]) == (["Tomas Reyd"], "model")
-    assert answer["fallback"] != "abstained"
-
-
-def test_low_effort_asks_once_and_tells_what_it_spared(copied: Command, model_server: Server) -> None:
-    answer = copied("ask", "Who designed Orla Bridge?", "--effort", "low", "--json").json
-    assert answer["usage"]["calls"] == 1
-    assert {one["step"] for one in answer["trace"]["spared"]} >= {"route", "filter"}
-    assert all(one["reason"] for one in answer["trace"]["spared"])
-    model_server.reset()
-    thorough = copied("ask", "Who designed Orla Bridge?", "--effort", "high", "--json").json
-    assert thorough["trace"]["spared"] == []
-    asked = {str(request["step"]) for request in model_server.requests()}
-    assert asked >= {"rewrite", "choose", "filter", "route", "decompose", "answer"}
 
 
 def test_a_made_up_sentence_is_flagged_in_words_or_withheld(
@@ -117,7 +62,7 @@ def test_an_answer_in_another_language_than_its_sources_is_not_said_to_be_the_mo
     monkeypatch.setenv("TRELLIS_ANSWER_CACHE", "false")
     knowing(model_server, "Diese Brücke wurde von einem Mann aus jener Stadt entworfen [1].")
     told = copied("ask", "Who designed Orla Bridge?", "--mode", "naive")
-    assert "cites the sources above; whether they support it cannot be told by words" in told.out
+    assert "cites sources; whether they support it cannot be told by words" in told.out
     knowing(model_server, "Diese Brücke wurde von einem Mann aus jener Stadt entworfen.")
     told = copied("ask", "Who designed Orla Bridge?", "--mode", "naive")
     assert "from the model alone: no source supports it" in told.out
@@ -127,18 +72,6 @@ def test_the_form_of_the_response_reaches_the_model(copied: Command, model_serve
     copied("ask", "Who designed Orla Bridge?", "--response", "a list, in German")
     (asked,) = (str(request["body"]) for request in model_server.requests() if request["step"] == "answer")
     assert "a list, in German" in asked
-
-
-def test_an_answer_to_the_same_prompt_is_not_paid_for_twice(
-    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copied("ask", "Who designed Orla Bridge?")
-    monkeypatch.setenv("TRELLIS_MEMORY", "off")
-    again = copied("ask", "Who designed Orla Bridge?", "--json").json
-    assert (again["usage"]["calls"], again["usage"]["cached_calls"] > 0) == (0, True)
-    monkeypatch.setenv("TRELLIS_ANSWER_CACHE", "false")
-    anew = copied("ask", "Who designed Orla Bridge?", "--json").json
-    assert (anew["usage"]["calls"] > 0, anew["usage"]["cached_calls"]) == (True, 0)
 
 
 def test_parts_are_answered_by_the_model_and_cited_by_the_whole(copied: Command, model_server: Server) -> None:
@@ -151,18 +84,6 @@ def test_parts_are_answered_by_the_model_and_cited_by_the_whole(copied: Command,
     bodies = [str(request["body"]) for request in model_server.requests() if request["step"] == "answer"]
     assert len(bodies) == 3
     assert "Answer to: When did Orla Bridge open?" in bodies[-1]
-
-
-def test_parts_that_a_model_gave_are_answered_by_excerpts_where_none_writes(
-    copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_LM_ANSWER", "offline")
-    answer = copied("ask", "When did Orla Bridge open and where was Tomas Reyd born?", "--json").json
-    parts = answer["trace"]["subquestions"]
-    assert [part["question"] for part in parts] == ["When did Orla Bridge open?", "where was Tomas Reyd born?"]
-    assert all(part["evidence"] for part in parts)
-    assert [word in part["answer"] for word, part in zip(("1931", "Velin"), parts, strict=True)] == [True, True]
-    assert {"1931", "Velin"} <= set(re.findall(r"\w+", answer["answer"]))
 
 
 def none_helps(server: Server) -> None:
@@ -192,23 +113,6 @@ def test_who_has_read_evidence_says_that_the_documents_do_not_say(copied: Comman
     assert (answer["answer"], answer["fallback"]) == ("Nobody is said to have painted it.", "abstained")
     tried = answer["trace"]["decision"]["tried"]
     assert answer["trace"]["mode"] not in {one["mode"] for one in tried}
-
-
-def test_a_plan_that_does_not_fit_the_tables_is_told_and_passages_answer(
-    fresh: Command, tmp_path: Path, model_server: Server
-) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "bridges.csv").write_text("bridge,length_m\nOrla Bridge,310\nHask Bridge,120\n")
-    fresh("index", str(tmp_path / "docs"))
-    said = {"written": {"answer": "Orla Bridge [1].", "values": [], "answerable": True}}
-    plan = {"plan": {"operation": "max", "columns": ["wingspan"]}}
-    model_server.misbehave(
-        {"kind": "writes", "step": "plan_table", "says": json.dumps(plan)},
-        {"kind": "writes", "step": "answer", "says": json.dumps(said)},
-    )
-    answer = fresh("ask", "Which bridge is the longest?", "--structure", "table", "--json").json
-    assert "wingspan" in answer["trace"]["subquestions"][0]["question"]
-    assert bare(answer["answer"]) == "OrlaBridge."
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -266,17 +170,6 @@ def test_a_draft_that_fails_is_withdrawn_and_written_anew(rule: str, model_serve
         assert second[:-1] == first[:-1]
         said = second[-1]["content"].removeprefix(first[-1]["content"])
         assert said.startswith("\n\nAn earlier answer cannot be read: the JSON is broken")
-
-
-def test_offline_and_for_programs_and_pipes_there_is_no_draft(
-    session: Session, copied: Command, request: pytest.FixtureRequest
-) -> None:
-    assert drafted(session)[1] == []
-    request.getfixturevalue("model_server")
-    in_json, in_a_pipe = copied("ask", BORN, "--json"), copied("ask", BORN)
-    assert in_json.out.count("\n") == 1
-    assert in_a_pipe.out.count(in_json.json["answer"]) == 1
-    assert "\x1b" not in in_a_pipe.out
 
 
 def test_a_terminal_shows_the_draft_and_then_the_answer(model_server: Server, copied: Command) -> None:

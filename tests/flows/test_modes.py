@@ -1,6 +1,5 @@
 """Each mode keeps to what it is and to the filter; auto takes the mode that answers and tells why."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.copying import copy_of
 from tests.flows.conftest import Command
 from tests.server.client import Server
 from tests.workspaces import indexed as rows_indexed
-from tests.workspaces import write_rows
 
 QUESTION = "Where was the designer of Orla Bridge born?"
 LEVELS: tuple[Mode, ...] = ("low", "high", "hybrid", "mix")
@@ -45,42 +43,6 @@ def test_the_caller_may_ask_for_a_structure_and_restrict_documents(indexed: Path
     assert answer.trace.unlinked == ("Zorblax Quimby",)
 
 
-@pytest.mark.parametrize(
-    ("mode", "first"), [("low", "bridge"), ("high", None), ("hybrid", "bridge"), ("mix", "bridge"), ("naive", None)]
-)
-def test_passages_come_in_the_mode_asked_for(mode: str, first: str | None, trellis: Command) -> None:
-    found = trellis("retrieve", QUESTION, "--mode", mode, "--json").json["passages"]
-    assert found
-    assert first in {None, found[0]["document"]}
-
-
-def test_a_level_finds_nothing_where_it_has_nothing_to_go_by(trellis: Command) -> None:
-    asked = "who invented the telescope?"
-    assert trellis("retrieve", asked, "--mode", "low", "--json").json["passages"] == []
-    answer = trellis("ask", asked, "--mode", "low", "--json").json
-    assert (answer["fallback"], answer["citations"]) == ("abstained", [])
-
-
-async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION) -> Retrieval:
-    settings = {"workspace": workspace, "lm": "openai/scripted", "lm_base_url": server.base_url, "lm_api_key": "a key"}
-    runtime = open_runtime(load_settings(settings))
-    with open_session(runtime) as session:
-        found = await retrieve_passages(question, AskOptions(mode=mode, history=history), session)
-    await runtime.models.aclose()
-    return found
-
-
-@pytest.mark.parametrize("mode", LEVELS)
-async def test_one_short_call_comes_before_the_search(
-    mode: Mode, indexed: Path, model_server: Server, tmp_path: Path
-) -> None:
-    copy_of(indexed, tmp_path / "ws")
-    used = (await retrieved(tmp_path / "ws", model_server, mode)).usage
-    assert list(used.by_step) == ["keywords"]
-    assert used.calls == model_server.stats()["calls"] == 1
-    assert 0 < used.output_tokens <= 100
-
-
 DIARIES = (
     ("mar", "Marit's diary", "Marit complains about the cold quay. The ferry was late again on Monday."),
     ("ivo", "Ivo's diary", "Ivo complains about the late ferry. He repaired the lamp of the quay."),
@@ -93,7 +55,6 @@ TRIPLES = (
     {"s": "Geoffrey Halland", "p": "born in", "o": "Terriers"},
     {"s": "Geoffrey Halland", "p": "spouse", "o": "Louise Thorn"},
 )
-WHOLE = "What do the people of these diaries often complain about?"
 
 
 @pytest.fixture(scope="module")
@@ -134,21 +95,6 @@ async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Ses
     assert any(isinstance(one, Withdrawn) for one in shown)
 
 
-async def test_what_the_caller_names_is_not_chosen_again(session: Session) -> None:
-    _, decision = await asked(WHOLE, session, AskOptions(documents=("mar", "ivo")))
-    assert (decision.mode, decision.reason) == ("struct", "what the caller names is searched")
-    mix = await answer_question(WHOLE, AskOptions(mode="mix"), session)
-    assert (mix.trace.mode, mix.trace.decision) == ("mix", None)
-
-
-def test_the_command_tells_why(mixed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trellis = Command(mixed, capsys)
-    said = trellis("ask", "Who is the spouse of the designer of Tiger Moth?")
-    assert "mode chosen: the graph's triples answer it" in said.out
-    decision = json.loads(trellis("ask", WHOLE, "--json").out)["trace"]["decision"]
-    assert decision["mode"] == "drift"
-
-
 LENGTH = "How long is Orla Bridge?"
 ROWS = [
     {"id": "old", "title": "Orla Bridge", "text": "Orla Bridge is 412 metres long.", "year": 1999},
@@ -167,17 +113,6 @@ def on_dated(dated: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(dated, capsys)
 
 
-@pytest.mark.parametrize(
-    ("where", "length", "ids"), [("year < 2000", "412", {"old", "ivo"}), ("year >= 2000", "430", {"new"})]
-)
-def test_the_command_keeps_to_the_filter(on_dated: Command, where: str, length: str, ids: set[str]) -> None:
-    answer = on_dated("ask", LENGTH, "--where", where, "--json").json
-    assert length in answer["answer"]
-    assert {passage["document"] for passage in answer["passages"]} <= ids
-    found = on_dated("retrieve", "Orla Bridge Ivo Lamm", "--where", where, "--json").json
-    assert {passage["document"] for passage in found["passages"]} == ids
-
-
 def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(on_dated: Command) -> None:
     for verb in ("ask", "retrieve"):
         done = on_dated(verb, LENGTH, "--where", "year > 3000", "--json")
@@ -186,31 +121,6 @@ def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(on_dated: Comman
     unknown = on_dated("ask", LENGTH, "--where", "yaer > 3000", "--json")
     assert (unknown.code, unknown.json["error"]["type"]) == (2, "FilterError")
     assert "Nearest: year" in unknown.err
-
-
-def test_rows_of_a_batch_have_filters_and_documents_of_their_own(on_dated: Command, tmp_path: Path) -> None:
-    rows = [
-        {"id": 1, "question": LENGTH, "where": "year = 2020"},
-        {"id": 2, "question": LENGTH, "documents": ["old"]},
-        {"id": 3, "question": LENGTH, "where": "year < 2000", "documents": ["old", "new"]},
-        {"id": 4, "question": LENGTH, "where": "year = 1999", "documents": ["new"]},
-        {"id": 5, "question": LENGTH, "where": "year ="},
-        {"id": 6, "question": LENGTH, "documents": ["older"]},
-        {"id": 7, "question": LENGTH, "where": 5},
-    ]
-    file = str(write_rows(tmp_path / "q.jsonl", rows))
-    for verb in ("ask", "retrieve"):
-        done = on_dated(verb, "--questions", file)
-        assert done.code == 1
-        ids = [{passage["document"] for passage in row["passages"]} for row in done.rows[:3]]
-        assert ids == [{"new"}, {"old"}, {"old"}]
-        assert [row["error"]["type"] for row in done.rows[3:]] == [
-            "NothingMatches", "FilterError", "UnknownDocument", "UsageError",
-        ]  # fmt: skip
-    narrowed = on_dated("retrieve", "--questions", file, "--where", "title contains 'surveyed'").rows
-    assert [passage["document"] for passage in narrowed[0]["passages"]] == ["new"]
-    assert [row["error"]["type"] for row in narrowed[1:3]] == ["NothingMatches"] * 2
-    assert on_dated("retrieve", "--questions", file, "--where", "year >").code == 2
 
 
 @pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in {"direct", "hyde"}])
@@ -226,11 +136,6 @@ def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) ->
 def test_what_only_a_model_can_answer_says_so(dated: Path, mode: Mode) -> None:
     with pytest.raises(UsageError, match="needs a model that writes"):
         ask(LENGTH, workspace=dated, mode=mode)
-
-
-def test_a_mode_that_finds_no_passages_makes_no_structure(indexed: Path) -> None:
-    with pytest.raises(UsageError, match="no passages to make a table of"):
-        ask("What is this about?", workspace=indexed, mode="global", structure="table")
 
 
 OTHERS = """
@@ -257,3 +162,23 @@ def test_another_package_adds_a_mode(indexed: Path, tmp_path: Path, monkeypatch:
 def test_a_mode_that_does_not_exist_is_named(indexed: Path) -> None:
     with pytest.raises(SettingsError, match="mode cannot be 'locl'"):
         ask("Who designed Orla Bridge?", workspace=indexed, mode="locl")
+
+
+@pytest.mark.parametrize("mode", LEVELS)
+async def test_one_short_call_comes_before_the_search(
+    mode: Mode, indexed: Path, model_server: Server, tmp_path: Path
+) -> None:
+    copy_of(indexed, tmp_path / "ws")
+    used = (await retrieved(tmp_path / "ws", model_server, mode)).usage
+    assert list(used.by_step) == ["keywords"]
+    assert used.calls == model_server.stats()["calls"] == 1
+    assert 0 < used.output_tokens <= 100
+
+
+async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION) -> Retrieval:
+    settings = {"workspace": workspace, "lm": "openai/scripted", "lm_base_url": server.base_url, "lm_api_key": "a key"}
+    runtime = open_runtime(load_settings(settings))
+    with open_session(runtime) as session:
+        found = await retrieve_passages(question, AskOptions(mode=mode, history=history), session)
+    await runtime.models.aclose()
+    return found

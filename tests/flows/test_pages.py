@@ -30,22 +30,6 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-class Told:
-    """A search engine as a test would have it: it remembers what it was asked."""
-
-    def __init__(self, *pages: Page) -> None:
-        self.found = pages
-        self.asked: list[tuple[str, int]] = []
-
-    async def pages(self, query: str, n: int) -> Sequence[Page]:
-        self.asked.append((query, n))
-        return self.found[:n]
-
-
-def page(path: str, text: str, title: str = "") -> Page:
-    return Page(path=path, title=title, text=text)
-
-
 async def test_a_folder_gives_the_best_pages_first_and_reads_changed_ones_again(folder: Path) -> None:
     retriever = FolderRetriever(folder)
     assert [Path(one.path).name for one in await retriever.pages(BUILT, 5)] == ["otter.md"]
@@ -60,29 +44,6 @@ async def test_a_folder_gives_the_best_pages_first_and_reads_changed_ones_again(
         await FolderRetriever(folder / "none").pages(BUILT, 5)
 
 
-async def test_a_long_page_is_read_in_parts() -> None:
-    text = "\n\n".join(
-        f"## Part {n}\n\n" + f"Stone number {n} was laid in the wall of the lock. " * 20 for n in range(40)
-    )
-    told = Told(page("long.md", text + "\n\n## End\n\nMagda Plisk laid the last stone of all."), page("empty", "  "))
-    documents, chunks = await read_pages(told, ["Magda Plisk"])
-    assert told.asked == [("Magda Plisk", 5)]
-    assert ([one.id for one in documents], len(chunks) > 20) == (["long.md"], True)
-    best = best_parts(chunks, ["Magda Plisk"], 9)
-    assert len(best) == 1
-    assert "last stone" in best[0].text
-    (found,) = [chunk for chunk in chunks if chunk.id == best[0].chunk]
-    assert documents[0].text[found.start : found.end] == found.text
-    assert best_parts(chunks, ["zebra"], 9) == best_parts([], ["zebra"], 9) == []
-    assert len(best_parts(chunks, ["stone", "wall"], 9)) == 9
-
-
-def test_neither_side_pushes_the_other_out(indexed: Path) -> None:
-    answer = ask("Orla Bridge", workspace=indexed, retriever=Told(page("p", "Orla Bridge was painted green.")))
-    documents = [one.document for one in answer.passages]
-    assert (documents.index("p"), documents[0]) == (1, "bridge")
-
-
 def test_an_answer_from_a_page_cites_its_place(indexed: Path, folder: Path) -> None:
     assert "Magda Plisk" not in ask(BUILT, workspace=indexed).answer
     answer = ask(BUILT, workspace=indexed, retriever=FolderRetriever(folder))
@@ -90,12 +51,6 @@ def test_an_answer_from_a_page_cites_its_place(indexed: Path, folder: Path) -> N
     cited = answer.citations[0]
     assert (cited.document, cited.title, cited.verified) == (str(folder / "otter.md"), "Otter Lock", True)
     assert OTTER[cited.start : cited.end] == cited.quote
-
-
-def test_a_printed_page_has_its_number(trellis: Command, folder: Path) -> None:
-    answer = trellis("ask", "How often are the rocker bearings inspected?", "--pages", str(folder), "--json").json
-    assert answer["citations"][0]["document"].endswith("manual.pdf")
-    assert answer["citations"][0]["page"] in (1, 2)
 
 
 def test_the_command_and_the_setting_name_a_folder(
@@ -120,3 +75,36 @@ def test_pages_are_not_remembered_as_if_they_were_indexed(
     assert "Plisk" in copied("ask", BUILT, "--pages", str(folder)).out
     assert Workspace(copied.workspace).database.memory.entries() == before
     assert "Plisk" not in copied("ask", BUILT).out
+
+
+async def test_a_long_page_is_read_in_parts() -> None:
+    text = "\n\n".join(
+        f"## Part {n}\n\n" + f"Stone number {n} was laid in the wall of the lock. " * 20 for n in range(40)
+    )
+    told = Told(page("long.md", text + "\n\n## End\n\nMagda Plisk laid the last stone of all."), page("empty", "  "))
+    documents, chunks = await read_pages(told, ["Magda Plisk"])
+    assert told.asked == [("Magda Plisk", 5)]
+    assert ([one.id for one in documents], len(chunks) > 20) == (["long.md"], True)
+    best = best_parts(chunks, ["Magda Plisk"], 9)
+    assert len(best) == 1
+    assert "last stone" in best[0].text
+    (found,) = [chunk for chunk in chunks if chunk.id == best[0].chunk]
+    assert documents[0].text[found.start : found.end] == found.text
+    assert best_parts(chunks, ["zebra"], 9) == best_parts([], ["zebra"], 9) == []
+    assert len(best_parts(chunks, ["stone", "wall"], 9)) == 9
+
+
+class Told:
+    """A search engine as a test would have it: it remembers what it was asked."""
+
+    def __init__(self, *pages: Page) -> None:
+        self.found = pages
+        self.asked: list[tuple[str, int]] = []
+
+    async def pages(self, query: str, n: int) -> Sequence[Page]:
+        self.asked.append((query, n))
+        return self.found[:n]
+
+
+def page(path: str, text: str, title: str = "") -> Page:
+    return Page(path=path, title=title, text=text)

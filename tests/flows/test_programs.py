@@ -8,11 +8,9 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils import DummyLM
 
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from prompts.engine.adapter import unwrapped
 from prompts.engine.step import StepModule
 from prompts.extract import Extract
 from prompts.route import Route, Routed
@@ -49,10 +47,6 @@ def examples() -> list[dspy.Example]:
         )
         for text in QUESTIONS
     ]
-
-
-def is_graph(_: dspy.Example, prediction: dspy.Prediction, *__: object) -> float:
-    return float(prediction.routed.structure == "graph")
 
 
 def used(step: StepModule, command: Command) -> None:
@@ -95,56 +89,6 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
     copied("index", str(source), "--json")
     assert all(len(messages) == 4 for messages in model_server.sent("extract")), "our own example is shown"
     assert len(model_server.sent("extract")) == 5, "without it all passages are read again"
-
-
-def test_a_step_compiled_by_miprov2_is_used_with_its_demonstrations(
-    route: Route, copied: Command, model_server: Server
-) -> None:
-    pytest.importorskip("optuna")
-    own = "Choose by the first word of the question."
-    proposer = DummyLM([{"proposed_instruction": own, "observations": "-", "summary": "-"}] * 50)
-    # A model that only does well with the demonstration.
-    model_server.misbehave(
-        {"kind": "writes", "step": "route", "text": QUESTIONS[0], "says": json.dumps({"routed": routed("graph")})},
-        {"kind": "writes", "step": "route", "says": json.dumps({"routed": routed("chunk")})},
-    )
-    optimiser = dspy.MIPROv2(
-        metric=is_graph, prompt_model=proposer, task_model=route.models.lm("route"), auto=None, num_candidates=3,
-        num_threads=1,
-    )  # fmt: skip
-    compiled = optimiser.compile(
-        route.module, trainset=examples()[:1], valset=examples()[1:], num_trials=6, max_bootstrapped_demos=1,
-        max_labeled_demos=1, minibatch=False, program_aware_proposer=False, data_aware_proposer=False,
-    )  # fmt: skip
-    assert [demo["question"] for demo in compiled.demos] == [QUESTIONS[0]]
-    assert own in {tried["program"].signature.instructions for tried in compiled.candidate_programs}
-    used(compiled, copied)
-    model_server.reset()
-    assert copied("ask", QUESTION, "--effort", "high").code == 0
-    (messages,) = model_server.sent("route")
-    assert messages[0]["content"].startswith(f"Step: route\n{unwrapped(compiled.signature.instructions)}\n")
-    assert QUESTIONS[0] in messages[1]["content"]
-    assert json.loads(messages[2]["content"])["structure"] == "graph"
-
-
-def test_a_folder_of_programs_that_is_set_goes_before_the_workspaces_and_holds_modules_too(
-    route: Route, copied: Command, model_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Both(dspy.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.route = route.module
-
-    used(route.module, copied)
-    route.module.signature = route.module.signature.with_instructions("From a folder of one's own.")
-    (tmp_path / "mine").mkdir()
-    Both().save(tmp_path / "mine" / "both.json")
-    monkeypatch.setenv("TRELLIS_PROGRAMS", str(tmp_path / "mine"))
-    shown = copied("prompt", "route")
-    assert shown.out.startswith("--- system\nStep: route\nFrom a folder of one's own.\n")
-    monkeypatch.setenv("TRELLIS_PROGRAMS", str(tmp_path / "nowhere"))
-    ended = copied("ask", QUESTION)
-    assert (ended.code, "TRELLIS_PROGRAMS" in ended.err or "programs" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ import pytest
 from flows.indexing.source_changes import AUTHORS, note_makers
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-from prompts.registry import steps
-from prompts.structurize import Structurize
 from storage.workspace import Workspace
 from tests.flows.conftest import Command
 from tests.server.client import Server
@@ -57,16 +55,6 @@ def replaced(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str, text: str
     monkeypatch.setenv("TRELLIS_PROMPTS", str(folder))
 
 
-def test_every_step_has_a_prompt_that_is_printed(fresh: Command) -> None:
-    listed = fresh("prompt", "--json").json
-    assert [one["step"] for one in listed] == list(steps())
-    assert {"extract", "glean", "relate", "report", "answer", "route"} <= set(steps())
-    for name in steps():
-        assert f"Step: {name}\n" in fresh("prompt", name).out
-    unknown = fresh("prompt", "reprot")
-    assert (unknown.code, "report" in unknown.err) == (2, True)
-
-
 def test_a_users_file_replaces_the_instruction_and_not_the_form(
     model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,21 +69,6 @@ def test_a_users_file_replaces_the_instruction_and_not_the_form(
     assert reports
     assert all("Only about bridges." in one for one in reports)
     assert not any("Only about bridges." in one for one in asked if "Step: report" not in one)
-
-
-def test_each_structure_has_an_instruction_that_can_be_replaced_alone(
-    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = {form: fresh("prompt", f"structurize_{form}", "--own").out for form in Structurize.forms}
-    assert len(set(ours.values())) == len(ours)
-    several = fresh("prompt", "structurize", "--own")
-    assert (several.code, "structurize_graph" in several.err) == (2, True)
-    replaced(tmp_path / "mine", monkeypatch, "structurize_graph", "Write down who knows whom.")
-    now = {form: fresh("prompt", f"structurize_{form}", "--own").out for form in Structurize.forms}
-    assert now == {**ours, "graph": "Write down who knows whom.\n"}
-    replaced(tmp_path / "mine", monkeypatch, "structurize", "Sort it.")
-    now = {form: fresh("prompt", f"structurize_{form}", "--own").out for form in Structurize.forms}
-    assert now == {**dict.fromkeys(ours, "Sort it.\n"), "graph": "Write down who knows whom.\n"}
 
 
 def test_a_file_for_no_step_is_refused(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from tasks.watching import watched
 from tests.copying import copy_of
-from tests.engine.tiny_models import tiny_cross_encoder
 from tests.flows.conftest import Command, indexed_by_command
 from tests.server.client import Server
 from tests.workspaces import write_rows
@@ -79,23 +78,6 @@ def test_a_served_reranker_orders_the_passages_and_is_in_trace_and_usage(
     assert len(bridges("retrieve", QUESTION, "--k", "1", "--json").json["passages"]) == 1
 
 
-@pytest.mark.parametrize("mode", ["local", "hybrid", "mix"])
-def test_the_passages_that_the_graph_leads_to_are_reranked_beside_its_tables(
-    mode: str, bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = bridges("ask", QUESTION, "--mode", mode, "--json").json
-    before = [passage["document"] for passage in plain["passages"]]
-    monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
-    monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
-    answer = bridges("ask", QUESTION, "--mode", mode, "--json").json
-    ranks = answer["trace"]["reranking"]["ranks"]
-    assert sorted(ranks) == list(range(1, len(before) + 1)) != list(ranks)
-    assert [passage["document"] for passage in answer["passages"]] == [before[rank - 1] for rank in ranks]
-    assert answer["trace"]["structure"] == plain["trace"]["structure"] == "graph"
-    shaped = bridges("ask", QUESTION, "--mode", mode, "--structure", "table", "--json").json
-    assert shaped["trace"]["reranking"]["ranks"] == ranks
-
-
 def test_a_reranker_that_cannot_be_reached_is_an_error_with_a_remedy(
     bridges: Command, without_settings: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,33 +89,3 @@ def test_a_reranker_that_cannot_be_reached_is_an_error_with_a_remedy(
     assert ended.code == 1
     assert "TRELLIS_RERANKER_API_KEY" in ended.err
     assert "made-up-key-of-the-ranker" not in ended.err + bridges("status", "--json").out
-
-
-@pytest.mark.slow
-def test_a_cross_encoder_made_here_reranks(bridges: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sentence_transformers import CrossEncoder
-
-    words = sorted({word.strip(".,?") for text in (QUESTION, *READ.values()) for word in text.lower().split()})
-    folder = tiny_cross_encoder(tmp_path / "tiny", ["LABEL_0"], words=words)
-    before = order(bridges)
-    monkeypatch.setenv("TRELLIS_RERANKER", folder)
-    scores = CrossEncoder(folder).predict([(QUESTION, text) for text in READ.values()])
-    wanted = [name for _, name in sorted(zip(scores, READ, strict=True), reverse=True)]
-    assert order(bridges) == wanted != before
-    usage = bridges("ask", QUESTION, "--json").json["usage"]["by_step"]["rerank"]
-    assert (usage["calls"], usage["cost_usd"]) == (1, 0.0)
-    assert usage["seconds"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("logits", "supported"), [((0.0, 5.0, 0.0), True), ((5.0, 0.0, 0.0), False)])
-def test_a_model_for_inference_made_here_flags_the_sentences(
-    logits: tuple[float, ...], supported: bool, model_server: Server, copied: Command, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    labels = ["contradiction", "entailment", "neutral"]
-    monkeypatch.setenv("TRELLIS_GROUNDING", tiny_cross_encoder(tmp_path / "nli", labels, logits))
-    answer = copied("ask", "Where was Tomas Reyd born?", "--json").json
-    assert model_server.stats()["calls"]
-    assert [row["supported"] for row in answer["grounding"]] == [supported]
-    assert answer["fallback"] == ("none" if supported else "ungrounded")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from flows.index import IndexOptions, build_index
-from flows.runners import Job, Place, RunnerFailed, shared_out
+from flows.runners import shared_out
 from flows.runtime import Runtime, open_runtime
 from storage.errors import SettingsError
 from storage.export import Export, export
@@ -120,15 +120,6 @@ async def test_a_batch_outlives_the_worker_that_had_it(
     assert (found, report.dead_letters) == (expected[1], 0)
 
 
-@needs_dask
-async def test_a_cluster_that_is_gone_is_told(cluster: Any, corpus: Path, tmp_path: Path, model_server: Server) -> None:
-    address = cluster.scheduler_address
-    run = await begun(corpus, opened(tmp_path / "there", runner="dask", runner_address=address), model_server)
-    await asyncio.to_thread(cluster.close)
-    with pytest.raises(RunnerFailed, match="Run again"):
-        await run
-
-
 async def test_a_runner_without_its_package_says_what_to_install(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,9 +155,3 @@ async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
 def test_workers_keep_the_limits_together() -> None:
     shared = shared_out(load_settings({"concurrency": 16, "rpm": 100, "tpm": 1000}, {}), workers=4, machines=2)
     assert (shared.concurrency, shared.rpm, shared.tpm) == (4, 50, 500)
-
-
-def test_settings_are_not_shown_with_their_secrets(tmp_path: Path) -> None:
-    """Dask writes a job that failed to its log as Python shows it."""
-    settings = load_settings({"workspace": tmp_path, "lm": "openai/x", "lm_api_key": KEY}, {})
-    assert KEY not in repr(Job(settings, Place.of(settings)))

@@ -7,8 +7,7 @@ import pytest
 
 from flows.__main__ import main
 from flows.index import IndexOptions, build_index
-from flows.indexing.batches import TERMS
-from flows.operations.diff import changed_part, diff
+from flows.operations.diff import diff
 from flows.session import open_session
 from storage.archive import read_archive
 from storage.database import SCHEMA_VERSION
@@ -20,9 +19,7 @@ from tests.flows.conftest import ROWS, Command
 from tests.workspaces import asked, opened, quays, write_rows
 
 LENGTH = "How long is Orla Bridge?"
-BORN = "Where was Tomas Reyd born?"
 AFTER = str(ROWS[0]["text"]).replace("412", "430")
-LONG = "a" * 90
 FERRY = {"id": "ferry", "title": "Velin Ferry", "text": "The Velin Ferry was run by Ivo Lamm until 1950."}
 
 
@@ -74,19 +71,6 @@ def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Com
     assert "Kept: 1, 2" in unknown.json["error"]["remedy"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "shown"),
-    [
-        ("one two three", "one 2 three", ("one two three", "one 2 three")),
-        (f"{LONG}x{LONG}", f"{LONG}yy{LONG}", (f"…{LONG[:20]}x{LONG[:20]}…", f"…{LONG[:20]}yy{LONG[:20]}…")),
-        ("", "new", ("", "new")),
-        ("aaa", "aaaa", ("aaa", "aaaa")),
-    ],
-)
-def test_of_long_texts_the_stretch_that_differs_is_shown(before: str, after: str, shown: tuple[str, str]) -> None:
-    assert changed_part(before, after) == shown
-
-
 def test_forgetting_also_removes_what_cannot_be_looked_into(two: Command) -> None:
     """It may hold the document."""
     generations = two.workspace / "generations"
@@ -125,26 +109,6 @@ def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None
     assert two("ask", LENGTH, "--as-of", "9").code == 2
 
 
-def test_memory_of_a_newer_generation_does_not_leak_into_an_older_one(
-    two: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The evidence is in both generations; but which evidence there is, is another matter in each."""
-    monkeypatch.setenv("TRELLIS_THETA", "1")
-    two("ask", LENGTH, "--json")
-    two("ask", "Who ran the Velin Ferry?", "--json")
-    memory = Workspace(two.workspace).database.memory
-    kept = memory.entries()
-    assert {entry.generation for entry in kept} == {2}
-    assert two("ask", LENGTH, "--json").json["trace"]["trigger"][0]["use_memory"]
-    then = two("ask", LENGTH, "--as-of", "1", "--json").json
-    assert (then["trace"]["trigger"][0]["pop"], "412" in then["answer"]) == (0, True)
-    assert memory.entries() == kept, "what was asked of an older generation is not remembered for this one"
-    assert two("rollback", "1").code == 0
-    again = two("ask", LENGTH, "--json").json
-    assert (again["generation"], again["trace"]["trigger"][0]["pop"]) == (1, 0)
-    assert "412" in again["answer"]
-
-
 WRITTEN = {
     int(path.name.removeprefix("format_").removesuffix(".tar.gz")): path
     for path in (Path(__file__).parents[1] / "storage").glob("format_*.tar.gz")
@@ -173,48 +137,3 @@ def test_a_workspace_of_an_earlier_version(version: int, tmp_path: Path) -> None
     report = asyncio.run(build_index([source], IndexOptions(), opened(workspace)))
     assert (report.generation, report.documents.added) == (3, 2)
     assert [info.number for info in opened(workspace).workspace.generations()] == [1, 2, 3]
-
-
-def test_an_index_made_by_other_rules_of_words_is_made_again(tmp_path: Path) -> None:
-    rows = [{"id": "one", "title": "G#", "text": "G# was made by Ada Korb in Velin."}]
-    rows += [{"id": "two", "title": "G", "text": "G++ was made by Ned Cobb in Marl."}]
-    source, runtime = write_rows(tmp_path / "rows.jsonl", rows), opened(tmp_path / "ws")
-    asyncio.run(build_index([source], IndexOptions(), runtime))
-    with runtime.workspace.write() as staging:  # as an earlier version left it
-        chunks = [chunk.id for chunk in staging.documents.chunks()]
-        staging.documents.put_postings({chunk: {"g": 2, "made": 1} for chunk in chunks})
-        staging.meta.put_meta(TERMS, None)
-        staging.meta.put_meta("fingerprint", "of then")
-        staging.publish()
-    assert asyncio.run(build_index([source], IndexOptions(), opened(tmp_path / "ws"))).published
-    with open_session(opened(tmp_path / "ws")) as session:
-        assert {"g#", "g++"} <= set(session.index.lexicon.column)
-    assert not asyncio.run(build_index([source], IndexOptions(), opened(tmp_path / "ws"))).published
-
-
-def test_edits_of_an_earlier_workspace_are_what_they_are_of_a_new_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], unembedded: None
-) -> None:
-    old, new = Command(tmp_path / "old", capsys), Command(tmp_path / "new", capsys)
-    assert old("restore", str(WRITTEN[SCHEMA_VERSION])).code == 0
-    assert new("index", str(write_rows(tmp_path / "quays.jsonl", quays(4)))).code == 0
-    more = str(write_rows(tmp_path / "more.jsonl", quays(6)[4:]))
-    for command in (
-        ("graph", "merge", "Quay 0", "Quay 1"), ("graph", "edit", "Quay 2", "--name", "Long Quay"),
-        ("graph", "split", "Ana Korb", "--documents", "d2"), ("forget", "d3"),
-        ("index", more), ("index", more, "--full"),
-    ):  # fmt: skip
-        for trellis in (old, new):
-            done = trellis(*command)
-            assert done.code == 0, (command, trellis.workspace, done.err)
-        with Workspace(old.workspace).read() as mine, Workspace(new.workspace).read() as anew:
-            assert mine.documents.ids() == anew.documents.ids()
-            assert mine.graph.entities() == anew.graph.entities()
-            assert mine.graph.aliases() == anew.graph.aliases()
-            assert mine.graph.relations() == anew.graph.relations()
-            assert mine.communities.reports() == anew.communities.reports()
-    shown = [old("graph", name, "--json").json["entities"] for name in ("Quay 1", "Long Quay", "Ana Korb")]
-    assert [[one["name"] for one in found] for found in shown] == [["Quay 0"], ["Long Quay"], ["Ana Korb", "Ana Korb"]]
-    assert old("graph", "Quay 3").code == 2
-    assert old("graph", "undo", "1").code == 0
-    assert [one["name"] for one in old("graph", "Quay 1", "--json").json["entities"]] == ["Quay 1"]

@@ -12,12 +12,9 @@ import httpx
 import pytest
 
 from flows.service.access import RequestLimits
-from flows.service.app import create_app
-from flows.service.server import serving
-from flows.settings import load_settings
 from tests.flows.conftest import ROWS
 from tests.hostile.made import text_of
-from tests.patience import PATIENCE, wait_for
+from tests.patience import PATIENCE
 from tests.service.conftest import client_of, keys_of
 from tests.workspaces import indexed
 
@@ -88,20 +85,3 @@ def test_a_request(case: dict[str, Any], service: tuple[httpx.Client, str], smal
     assert b"root:" not in body
     assert not list(small.parent.rglob("out*")), "nothing is written where it was refused"
     assert client.get("/health").json() == {"status": "ok"}
-
-
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system bounds no wait for a client")
-def test_a_client_that_takes_nothing_of_its_answers_is_cut_off(small: Path) -> None:
-    app = create_app(load_settings({"workspace": small}))
-    with serving(app, port=0, taken_within=1) as address, socket.socket() as connection:
-        place = urlsplit(address)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect((place.hostname, place.port))
-        connection.sendall(
-            b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 200
-        )  # 18 MB, more than any buffer
-        theirs = f":{place.port:04X} 0100007F:{connection.getsockname()[1]:04X} "
-        assert theirs in Path("/proc/net/tcp").read_text(encoding="ascii")
-        wait_for(lambda: theirs not in Path("/proc/net/tcp").read_text(encoding="ascii"), "the end of the connection")
-        in_flight = app.state.service.metrics.in_flight.collect
-        wait_for(lambda: in_flight()[0].samples[0].value == 0, "the end of the request")

@@ -1,7 +1,6 @@
 """The interface under /api/v1: answers and their events, documents, the graph, reports and generations."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,11 +9,8 @@ import pytest
 from flows.service.reading import paths_between
 from storage.answer_records import Answer
 from tests.flows.conftest import BRIDGE
-from tests.flows.test_faults import BESIDE, settled
 from tests.server.client import Server
 from tests.service.conftest import QUESTION, Start
-from tests.service.test_runs import ended
-from tests.workspaces import write_rows
 
 
 def events_of(client: httpx.Client, body: dict[str, object]) -> list[tuple[str, Any]]:
@@ -143,24 +139,3 @@ def test_a_workspace_without_an_index_says_how_to_begin(start: Start, workspace:
             break
     assert ready.json() == {"status": "ready", "empty": ["empty"]}
     assert not (workspace.parent / "empty").exists()
-
-
-@pytest.mark.parametrize("damage", BESIDE)
-def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
-    start: Start, workspace: Path, tmp_path: Path, damage: str
-) -> None:
-    side = settled(workspace)
-    BESIDE[damage](side)
-    client = start()
-    for _ in range(2):
-        answer = client.post("/api/v1/ask", json={"question": QUESTION})
-        assert (answer.status_code, "Tomas Reyd" in answer.json()["answer"]) == (200, True), answer.text
-    for path in ("retrieve", "documents/bridge", "entities?name=Orla Bridge", "reports", "generations"):
-        read = client.post("/api/v1/retrieve", json={"question": QUESTION}) if path == "retrieve" else None
-        assert (read or client.get(f"/api/v1/{path}")).status_code == 200, path
-    assert [str(side) in str(problem) for problem in client.get("/api/v1/status").json()["problems"]] == [True]
-    source = write_rows(tmp_path / "more.jsonl", [{"id": "more", "text": "Ivo Lamm ran the Velin Ferry."}])
-    over = ended(client, client.post("/api/v1/index-runs", json={"sources": [str(source)]}).json())
-    assert (over["state"], "Traceback" in str(over["error"])) == ("failed", False)
-    assert "side.sqlite" in str(over["error"]) or "database is damaged" in str(over["error"])
-    assert client.post("/api/v1/ask", json={"question": QUESTION}).status_code == 200

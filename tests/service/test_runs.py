@@ -1,8 +1,6 @@
 """Index runs of the service: uploads are indexed, forgotten and cancelled, and questions go on meanwhile."""
 
-import asyncio
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -12,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from flows.runtime import open_runtime
-from flows.service.runs import relay_log
 from flows.settings import load_settings
 from tests.patience import PATIENCE
 from tests.service.conftest import QUESTION, Start, client_of
@@ -120,7 +116,7 @@ def test_a_run_ends_with_the_service(workspace: Path) -> None:
 def test_a_run_that_is_told_to_end_says_nothing(workspace: Path, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "rows.jsonl", [{"id": str(i), "text": f"{LETTER} {i}"} for i in range(200)])
     command = [sys.executable, "-P", "-m", "flows.service.index_process"]
-    order = {"workspace": str(workspace), "full": False, "allow_removals": False, "remake": False}
+    order = {"run": "run_1", "workspace": str(workspace), "full": False, "allow_removals": False, "remake": False}
     with subprocess.Popen(
         command, cwd=ROOT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -133,19 +129,3 @@ def test_a_run_that_is_told_to_end_says_nothing(workspace: Path, tmp_path: Path)
         rest = process.stdout.read()
         assert process.stderr.read() == ""
     assert process.returncode == (0 if "report" in rest else 130)
-
-
-async def test_what_a_run_writes_is_logged_in_lines(caplog: pytest.LogCaptureFixture) -> None:
-    errors = asyncio.StreamReader()
-    errors.feed_data(b'{"time": "t", "level": "warning", "event": "%s cannot be read", "error": "here"}\n')
-    errors.feed_data(b"nanobind: leaked 3 instances!\n{}\nno line's end")
-    errors.feed_eof()
-    with caplog.at_level(logging.INFO, "trellis.service"):
-        await relay_log("run_1", errors)
-    told = [(record.getMessage(), getattr(record, "fields", {})) for record in caplog.records]
-    assert told == [
-        ("%s cannot be read", {"run": "run_1", "time": "t", "error": "here"}),
-        ("index run", {"run": "run_1", "said": "nanobind: leaked 3 instances!"}),
-        ("index run", {"run": "run_1", "said": "{}"}),
-        ("index run", {"run": "run_1", "said": "no line's end"}),
-    ]

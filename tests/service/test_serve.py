@@ -48,14 +48,12 @@ def test_it_serves_until_it_is_told_to_end(workspace: Path, tmp_path: Path) -> N
     with served("--workspace", str(workspace), log=log) as (facts, process):
         with httpx.Client(base_url=facts["service"], timeout=PATIENCE, trust_env=False) as client:
             assert "Tomas Reyd" in client.post("/api/v1/ask", json={"question": QUESTION}).json()["answer"]
-            page = client.get("/docs").text
+            assert client.get("/health").status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0
-    assert "POST /api/v1/ask" in page
-    assert "http" not in page.replace(facts["service"], "")  # it loads nothing from elsewhere
     lines = log.read_text().splitlines()
     requests = [json.loads(line) for line in lines if line.startswith("{")]
-    assert [row["route"] for row in requests] == ["/api/v1/ask", "/docs"]
+    assert [row["route"] for row in requests] == ["/api/v1/ask", "/health"]
     assert all(len(row["request"]) == 16 for row in requests)
     assert [line for line in lines if not line.startswith("{")] == ["stopped"]
     assert QUESTION not in log.read_text()
@@ -75,17 +73,6 @@ def test_a_new_key_opens_a_service_that_others_can_reach(
         headers = {"authorization": f"Bearer {made['key']}"}
         assert httpx.get(f"{address}/v1/models", headers=headers, trust_env=False).status_code == 200
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
-
-
-def test_the_log_goes_to_standard_error_while_it_serves_and_not_after(capsys: pytest.CaptureFixture[str]) -> None:
-    logger = logging.getLogger("trellis.service")
-    before = (logger.level, logger.propagate, [*logger.handlers])
-    with log_to_stderr():
-        logger.info("request", extra={"fields": {"status": 200}})
-    assert json.loads(capsys.readouterr().err)["status"] == 200
-    assert (logger.level, logger.propagate, logger.handlers) == before
-    logger.info("request")
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("texts", [False, True])

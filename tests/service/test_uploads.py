@@ -3,7 +3,6 @@ removed.
 """
 
 import asyncio
-import gzip
 import json
 import logging
 import os
@@ -13,7 +12,7 @@ import socket
 import subprocess
 import sys
 import unicodedata
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -38,18 +37,12 @@ LINES = [
     {"s": "Zed Hall", "p": "was built by", "o": "Yam Oro", "document": "facts"},
 ]
 JSON_LINES = "".join(json.dumps(row) + "\n" for row in LINES)
-GRAPH = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-<key id="d" for="edge" attr.name="document" attr.type="string"/>
-<graph edgedefault="directed"><node id="Zed Hall"/><node id="Yam Oro"/><node id="Ulla Krantz"/>
-<edge source="Zed Hall" target="Yam Oro"><data key="d">facts</data></edge>
-<edge source="Ulla Krantz" target="Ulla Krantz"/></graph></graphml>"""
 
 
 def words_in(folder: Path) -> str:
-    """The bytes of all files below, unpacked, as text."""
+    """The bytes of all files below, as text."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    read: dict[bool, Callable[[bytes], bytes]] = {True: gzip.decompress, False: bytes}
-    return "\n".join(read[path.suffix == ".gz"](path.read_bytes()).decode("utf-8", "replace") for path in files)
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
 class Case(NamedTuple):
@@ -62,34 +55,27 @@ class Case(NamedTuple):
     stays: str
 
 
-TABLE = 's,p,o,document\nZed,"built\nby",Yam Oro,facts\nUlla Krantz,met,Bo,b\n'
 CASES = (
     Case("a.jsonl", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
     Case("a.jsonl", JSON_LINES, "a.jsonl#2", "Ulla Krantz", "Peta Lorne"),
     Case("a.jsonl", JSON_LINES, "facts", "Yam Oro", "Peta Lorne"),
-    Case("a.jsonl.gz", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
-    Case("a.json", json.dumps(LINES), "one", "Peta Lorne", "Ulla Krantz"),
-    Case("a.csv", TABLE, "facts", "Yam Oro", "Ulla Krantz"),
-    Case("a.graphml", GRAPH, "facts", "Yam Oro", "Ulla Krantz"),
     Case("a/b.txt", SECRET, "a/b.txt", "Peta Lorne", ""),
 )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{case.document}")
-@pytest.mark.parametrize("index", [True, False])
 def test_a_forgotten_row_leaves_its_upload(
-    start: Start, workspace: Path, capsys: pytest.CaptureFixture[str], case: Case, index: bool
+    start: Start, workspace: Path, capsys: pytest.CaptureFixture[str], case: Case
 ) -> None:
     name, content, document, gone, stays = case
     client, uploads, folder = start(), workspace / "uploads", ["--workspace", str(workspace)]
-    data = gzip.compress(content.encode()) if name.endswith(".gz") else content.encode()
-    assert client.put(f"{DOCUMENTS}/{name}?index=false", content=data).status_code == 202
-    assert not index or main(["index", str(uploads), *folder]) == 0
+    assert client.put(f"{DOCUMENTS}/{name}?index=false", content=content.encode()).status_code == 202
+    assert main(["index", str(uploads), *folder]) == 0
     report = client.delete(f"{DOCUMENTS}/{document.replace('#', '%23')}")
     assert (report.status_code, report.json()["uploads"]) == (200, [name]), report.text
     left = words_in(uploads)
     assert (gone in left, stays in left, gone in words_in(workspace)) == (False, True, False)
-    if index and stays:
+    if stays:
         capsys.readouterr()
         main(["index", str(uploads), "--json", *folder])
         counts = json.loads(capsys.readouterr().out)["documents"]
@@ -123,14 +109,6 @@ def test_the_name_of_a_file_stands_for_its_rows(start: Start, workspace: Path) -
     assert sorted(report["documents"]) == ["facts", "one", "rows.jsonl#2"]
     assert not [name for name in ("Peta Lorne", "Ulla Krantz", "Yam Oro") if name in words_in(workspace)]
     assert client.get(DOCUMENTS).json()["total"] == 3, "what was there before"
-
-
-def test_the_command_forgets_uploads_too(start: Start, workspace: Path) -> None:
-    client = start()
-    client.put(f"{DOCUMENTS}/rows.jsonl?index=false", content=JSON_LINES.encode())
-    assert main(["forget", "one", "--workspace", str(workspace)]) == 0
-    assert "Peta Lorne" not in words_in(workspace)
-    assert main(["forget", "one", "--workspace", str(workspace)]) == 2
 
 
 def test_files_that_quote_what_is_forgotten_are_named(start: Start, workspace: Path, tmp_path: Path) -> None:
@@ -217,7 +195,7 @@ def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_
         (letter,) = client.get("/api/v1/dead-letters").json()
         assert "has another text already" in letter["error"]
         report = client.delete(f"{DOCUMENTS}/a.txt").json()
-    assert (report["files"], report["uploads"]) == ([str(tmp_path / "zz" / "a.txt")], ["rows.jsonl"])
+    assert report["files"] == [str(tmp_path / "zz" / "a.txt")]
 
 
 # --- slow clients ----------------------------------------------------------------------------------------------------

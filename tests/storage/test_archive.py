@@ -5,7 +5,6 @@ import io
 import json
 import sqlite3
 import tarfile
-import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +18,7 @@ from storage.export import export
 from storage.memory import MemoryEntry
 from storage.workspace import Workspace
 from tests.copying import copy_of
-from tests.faults.disk import flip, full, read_only, truncate
+from tests.faults.disk import full
 from tests.storage.samples import publish, put
 
 Entries = dict[str, bytes]
@@ -156,51 +155,6 @@ def test_an_archive_that_is_not_there_is_told(tmp_path: Path) -> None:
         read_archive(tmp_path / "none.tar", tmp_path / "ws")
 
 
-def database_of(root: Path, number: int) -> Path:
-    return root / "generations" / f"{number:06d}" / "generation.duckdb"
-
-
-def flip_text(root: Path, number: int) -> None:
-    """One bit of a block that holds a text."""
-    content = database_of(root, number).read_bytes()
-    at = content.find("Zoë met Ada".encode())
-    assert at > 0
-    flip(database_of(root, number), at)
-
-
-def garble_database(root: Path) -> None:
-    (root / "side.sqlite").write_bytes(b"garbage" * 1_000)
-
-
-@pytest.mark.parametrize(
-    ("damage", "words", "remedy"),
-    [
-        (lambda root: flip_text(root, 2), "generation 2 is damaged", "Roll back"),
-        (lambda root: truncate(database_of(root, 2)), "generation 2 is damaged", "Roll back"),
-        (lambda root: (root / "generations/000002/manifest.json").unlink(), "generation 2 is damaged", "Roll back"),
-        (garble_database, "database is damaged", "memory"),
-        (lambda root: truncate(root / "side.sqlite"), "database is damaged", "memory"),
-    ],
-)
-def test_what_could_not_be_restored_is_not_packed(
-    root: Path, tmp_path: Path, damage: Callable[[Path], None], words: str, remedy: str
-) -> None:
-    copy = copy_of(root, tmp_path / "copy")
-    damage(copy)
-    with pytest.raises(ArchiveError, match=words) as raised:
-        write_archive(copy, tmp_path / "kept.tar")
-    assert remedy in raised.value.remedy
-    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
-
-
-def test_a_damaged_older_generation_is_left_out(root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    copy = copy_of(root, tmp_path / "copy")
-    flip_text(copy, 1)
-    assert write_archive(copy, tmp_path / "kept.tar").generations == (2,)
-    assert [("Left out" in line, "generation 1" in line) for line in caplog.messages] == [(True, True)]
-    assert read_archive(tmp_path / "kept.tar", tmp_path / "ws").generations == (2,)
-
-
 @pytest.mark.parametrize("compress", [gzip.compress, bytes])
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no tar", "empty"])
 def test_a_damaged_file_is_no_archive(
@@ -225,29 +179,6 @@ def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_uploads_and_compiled_steps_travel_and_the_rest_is_named(root: Path, tmp_path: Path) -> None:
-    workspace = copy_of(root, tmp_path / "from")
-    for name, text in {
-        "uploads/a/b.txt": "uploaded",
-        "uploads/.part-0": "half",
-        "uploads/by/.hand": "x",
-        "programs/answer.json": "{}",
-        "programs/notes.txt": "x",
-        "trained/router/model": "x",
-        "LOCK": "{}",
-        "limits.sqlite": "x",
-    }.items():
-        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
-        (workspace / name).write_text(text)
-    written = write_archive(workspace, tmp_path / "kept.tar")
-    assert (written.uploads, written.programs) == (1, 1)
-    assert written.left_out == ("trained", "programs/notes.txt", "uploads/by/.hand")
-    restored = read_archive(tmp_path / "kept.tar", tmp_path / "to")
-    assert (restored.uploads, restored.programs) == (1, 1)
-    assert (tmp_path / "to" / "uploads" / "a" / "b.txt").read_text() == "uploaded"
-    assert (tmp_path / "to" / "programs" / "answer.json").read_text() == "{}"
-
-
 @pytest.mark.parametrize(
     "name",
     ["uploads/../x", "uploads//x", "uploads/.x", "uploads/", "uploads/a\nb", "programs/a/b.json", "programs/x.py"],
@@ -263,11 +194,3 @@ def test_a_compiled_step_that_is_no_json_is_refused(archive: Path, tmp_path: Pat
     strange = rewritten(archive, tmp_path / "s.tar", lambda entries: entries.update({"programs/a.json": b"{"}))
     with pytest.raises(ArchiveError, match=r"programs/a\.json cannot be understood"):
         read_archive(strange, tmp_path / "ws")
-
-
-def test_who_may_only_read_a_workspace_can_archive_it(root: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o777)  # pytest's own folders are for one user alone
-        workspace = copy_of(root, Path(folder, "ws"))
-        with read_only(workspace):
-            assert write_archive(workspace, Path(folder, "kept.tar")).generations == (1, 2)

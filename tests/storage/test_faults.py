@@ -49,13 +49,6 @@ def test_errors_of_the_system_are_told_apart(number: int, kind: type[StorageErro
     assert type(fault_of(error, "x")) is kind
 
 
-def test_other_errors_are_left_alone() -> None:
-    assert fault_of(FileNotFoundError(errno.ENOENT, "gone"), "x") is None
-    assert fault_of(ConnectionRefusedError(errno.ECONNREFUSED, "no"), "x") is None
-    assert fault_of(sqlite3.ProgrammingError("wrong use"), "x") is None
-    assert fault_of(ValueError("x"), "x") is None
-
-
 def raised(work: Callable[[], object]) -> sqlite3.Error | duckdb.Error:
     with pytest.raises((sqlite3.Error, duckdb.Error)) as caught:
         work()
@@ -112,19 +105,6 @@ def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         error = raised(lambda: connection.execute("SELECT nothing"))
         assert type(fault_of(error, "x")) is StorageError
-
-
-def test_only_locks_are_waited_for(tmp_path: Path) -> None:
-    """Nothing here may take the half minute that a lock may; the test would take as long."""
-    path = tmp_path / "side.sqlite"
-    db = WorkspaceDatabase(path)
-    db.model_answers.put("k", "v")
-    db.close()
-    with full(), pytest.raises(DiskFull):
-        WorkspaceDatabase(path).model_answers.put("other", "v" * 99_999)
-    path.write_bytes(b"garbage" * 1_000)
-    with pytest.raises(Damaged, match="memory"):
-        WorkspaceDatabase(path).model_answers.put("k", "v")
 
 
 def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

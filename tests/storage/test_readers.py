@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.database import Database
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.export import export
 from storage.graph import GraphRows
-from storage.graph_records import Community, Entity, Occurrence
+from storage.graph_records import Entity, Occurrence
 from storage.records import DeadLetter, Document, Part, Triple
 from storage.staging import Staging
 from storage.workspace import Workspace
@@ -66,16 +64,6 @@ documents = st.builds(
     st.lists(st.one_of(text_parts, triple_parts, loose_parts), max_size=4), st.one_of(st.none(), words), words,
     metadata, pages,
 )  # fmt: skip
-
-
-def test_every_document_survives_the_database(staging: Staging) -> None:
-    @settings(max_examples=40, deadline=None)
-    @given(documents)
-    def check(stored: Document) -> None:
-        staging.documents.put_documents([stored])
-        assert staging.documents.document("d") == stored
-
-    check()
 
 
 def test_chunks_come_in_order_and_by_document(staging: Staging) -> None:
@@ -140,16 +128,6 @@ def test_dead_letters_are_replaced_by_item_and_step(staging: Staging) -> None:
     assert staging.extractions.dead_letters() == [letters[2]]
 
 
-def test_postings_are_a_matrix_of_all_chunks(staging: Staging) -> None:
-    chunks = [c.id for c in put(staging, "a", "x" * 60)]
-    staging.documents.put_postings({chunks[0]: {"中文": 3, "apple": 1}, chunks[2]: {}})
-    found = staging.documents.postings()
-    assert found.rows == chunks
-    assert found.columns == ["a", "apple", "common", "中文"]
-    assert found.counts.toarray()[:3].tolist() == [[0, 1, 0, 3], [2, 0, 1, 0], [0, 0, 0, 0]]
-    assert found.counts.dtype == np.int32
-
-
 def test_the_graph_is_replaced_whole(staging: Staging) -> None:
     chunk = put(staging, "a", "x" * 20)[0].id
     stray = [Occurrence(item="rel_1", chunk=chunk, start=0, end=5)]
@@ -184,18 +162,6 @@ def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
     staging.communities.replace_communities(COMMUNITIES, [unwritten, changed], [other.community, changed.community])
     assert staging.communities.unfit_reports(0.2) == [other.community]
     assert staging.communities.unfit_reports(0.1) == [other.community, changed.community]
-
-
-def test_a_level_has_what_is_not_split_above_too(staging: Staging) -> None:
-    parts = [Community(f"com_{name}", 1, "com_1", (name,)) for name in ("ent_1", "ent_2")]
-    alone = Community("com_3", 0, None, ("ent_3",))
-    lower = REPORTS[1].model_copy(update={"community": "com_ent_1"})
-    staging.communities.replace_communities([COMMUNITIES[0], alone, *parts], [lower])
-    assert staging.communities.communities(level=0) == [COMMUNITIES[0], alone]
-    assert staging.communities.communities(level=1) == [alone, *parts]
-    assert staging.communities.communities(level=2) == []
-    assert staging.communities.with_reports() == [COMMUNITIES[0], parts[0]], "what is above it too"
-    assert staging.communities.ratings() == {"com_ent_1": 1.0}
 
 
 def test_a_transaction_is_undone_whole(staging: Staging) -> None:

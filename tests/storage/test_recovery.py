@@ -19,7 +19,7 @@ from tests.copying import copy_of
 from tests.faults.disk import no_more_files
 from tests.storage import samples
 from tests.storage.conftest import Start
-from tests.storage.samples import put, served_by, vector
+from tests.storage.samples import put
 
 Change = Callable[[Path], object]
 LONG = "zebra crossing "
@@ -109,14 +109,6 @@ def test_where_the_generations_are_gone_nobody_begins_anew_unasked(root: Path) -
     assert ids(root, publish(root, {"d": "delta"})) == "d", "with CURRENT gone, too, it is a new workspace"
 
 
-def test_a_rollback_names_the_one_to_go_on_with(root: Path) -> None:
-    lose(root)
-    Workspace(root).rollback(2)
-    assert (Workspace(root).current(), ids(root), numbers(root)) == (2, "ab", [1, 2, 3])
-    assert publish(root, {"d": "delta"}) == 4
-    assert ids(root) == "abd"
-
-
 def test_what_may_not_be_read_is_not_damaged(root: Path) -> None:
     (folder(root, 3) / "manifest.json").chmod(0)
     try:
@@ -126,14 +118,6 @@ def test_what_may_not_be_read_is_not_damaged(root: Path) -> None:
             Workspace(root).write()
     else:
         pytest.skip("this user may read everything")
-
-
-def test_with_too_few_descriptors_nothing_is_taken_for_damaged(root: Path) -> None:
-    damage(folder(root, 3), 3)
-    (folder(root, 3) / "generation.duckdb").touch()  # so that it is opened anew
-    with no_more_files(), pytest.raises(TooLittle):
-        Workspace(root).recover(from_nothing=True)
-    assert (Workspace(root).current(), ids(root)) == (3, "abc")
 
 
 def cut(name: str, share: float = 0.5) -> Change:
@@ -161,10 +145,6 @@ DAMAGE: dict[str, Change] = {
     "half a manifest": cut("manifest.json"),
     "another's manifest": lambda place: shutil.copy(place.parent / "000001" / "manifest.json", place),
     "no folder": shutil.rmtree,
-}
-SPARED: dict[str, Change] = {
-    "no vectors": lambda place: shutil.rmtree(place / "chroma-1"),
-    "half the vectors": cut("chroma-1/chroma.sqlite3"),
 }
 
 
@@ -197,46 +177,6 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_is_damage(root: Path, name: str, 
     assert read_manifest(folder(root, 3)) is None or "duckdb" in name
     assert publish(root, {"d": "delta"}) == 4
     assert ids(root) == "abd"
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-@pytest.mark.parametrize("name", ["CURRENT", "LOCK"])
-def test_a_pipe_or_a_folder_in_place_of_current_or_the_lock_is_told(root: Path, name: str, make: Change) -> None:
-    (root / name).unlink()
-    make(root / name)
-    assert ids(root) == "abc"
-    with pytest.raises(StorageError, match="what lies there is no file"):
-        publish(root, {"d": "delta"})
-    assert (ids(root), numbers(root)) == ("abc", [1, 2, 3])
-
-
-@pytest.mark.parametrize("change", SPARED.values(), ids=SPARED)
-def test_what_can_be_made_again_is_no_reason_to_go_back(root: Path, change: Change) -> None:
-    publish(root, {"c": f"{LONG}c " * 40}, embed=True)
-    change(folder(root, 4))
-    assert publish(root, {"d": "delta"}) == 5
-    with served_by("chroma", root).read() as generation:
-        assert generation.documents.ids() == list("abcd")
-        found = generation.vectors.search(vector("q"), 3)
-        assert [chunk for chunk, _ in found] == [c for c, _ in generation.vectors.nearest_chunks(vector("q"), 3)]
-    assert ids(root, 4) == "abc"
-
-
-def test_damage_that_a_reader_meets_is_told_with_a_remedy_that_works(root: Path) -> None:
-    flip(folder(root, 3))
-    with Workspace(root).read() as generation, pytest.raises(StorageError, match="damaged") as raised:
-        (generation.documents.documents(), generation.documents.chunks(), generation.documents.parts())
-    assert "Index again" in raised.value.remedy
-    assert publish(root, {"d": "delta"}) == 4
-    assert ids(root) == "abd"
-
-
-def test_a_damaged_generation_is_kept_and_does_not_count(root: Path) -> None:
-    cut("manifest.json")(folder(root, 2))
-    publish(root, {"d": "delta"}, keep=2)
-    assert numbers(root) == [2, 3, 4]
-    assert Workspace(root).clean(keep=1) == [3]
-    assert numbers(root) == [2, 4]
 
 
 def test_where_none_is_whole_the_next_run_begins_with_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -295,13 +235,9 @@ def test_what_was_retired_never_comes_back(tmp_path: Path, change: Change) -> No
     assert Workspace(root).clean() == [1]
 
 
-def test_an_older_generation_does_not_take_in_again_what_a_damaged_one_kept_out(root: Path) -> None:
-    with Workspace(root).write() as staging:
-        staging.documents.remove_documents(["a"])
-        staging.documents.forget("a", ())
-        staging.publish()
-    cut("generation.duckdb")(folder(root, 4))
-    with pytest.raises(StorageError, match="still holds what was forgotten: a"):
-        Workspace(root).write()
-    Workspace(root).rollback(3)
-    assert ids(root) == "abc"
+def test_with_too_few_descriptors_nothing_is_taken_for_damaged(root: Path) -> None:
+    damage(folder(root, 3), 3)
+    (folder(root, 3) / "generation.duckdb").touch()  # so that it is opened anew
+    with no_more_files(), pytest.raises(TooLittle):
+        Workspace(root).recover(from_nothing=True)
+    assert (Workspace(root).current(), ids(root)) == (3, "abc")

@@ -109,17 +109,25 @@ def test_the_lock_names_its_holder(root: Path, start: Start) -> None:
         Workspace(root).write()
 
 
-@pytest.mark.parametrize("name", ["file", "file/ws", "dangling", "loop"])
-def test_where_no_folder_can_be_another_is_asked_for(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").write_text("not ours", encoding="utf-8")
-    (tmp_path / "dangling").symlink_to("nowhere/else")
-    (tmp_path / "loop").symlink_to("loop")
-    workspace = Workspace(tmp_path / name)
-    for refused in (workspace.write, lambda: workspace.database.model_answers.put("key", "answer")):
-        with pytest.raises(StorageError, match="no folder can be made there") as told:
-            refused()
-        assert "Name another folder" in told.value.remedy
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "not ours"
+@pytest.mark.slow
+def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: Start) -> None:
+    texts = {name: f"1 {name * 200}" for name in "abc"}
+    publish(root, texts, store="chroma")
+    readers = [start("read_on", root) for _ in range(2)]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reading\n"
+    for number in range(2, 5):
+        assert (
+            publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1, store="chroma")
+            == number
+        )
+    (root / "stop").touch()
+    for reader in readers:
+        outcome, _ = reader.communicate(timeout=PATIENCE)
+        word, reads, generations = outcome.split(maxsplit=2)
+        assert word == "done", outcome
+        assert int(reads) >= int(generations) >= 2
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
@@ -155,24 +163,3 @@ def test_odd_entries_beside_generations_harm_none(root: Path, names: list[str], 
     assert publish(root, {"b": "beta"}) == following
     assert ids(workspace) == ["a", "b"]
     assert all(entry.exists() for entry in entries)
-
-
-@pytest.mark.slow
-def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: Start) -> None:
-    texts = {name: f"1 {name * 200}" for name in "abc"}
-    publish(root, texts, store="chroma")
-    readers = [start("read_on", root) for _ in range(2)]
-    for reader in readers:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "reading\n"
-    for number in range(2, 5):
-        assert (
-            publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1, store="chroma")
-            == number
-        )
-    (root / "stop").touch()
-    for reader in readers:
-        outcome, _ = reader.communicate(timeout=PATIENCE)
-        word, reads, generations = outcome.split(maxsplit=2)
-        assert word == "done", outcome
-        assert int(reads) >= int(generations) >= 2

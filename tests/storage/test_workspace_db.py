@@ -4,14 +4,12 @@ import signal
 import sqlite3
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from storage.errors import StorageError, WorkspaceFormatError
 from storage.evaluation_records import Feedback
-from storage.memory import Memory, MemoryEntry
-from storage.sqlite import SqliteFile
-from storage.workspace_db import SCHEMA, RunHistory, RunRow, WorkspaceDatabase
+from storage.memory import MemoryEntry
+from storage.workspace_db import SCHEMA, WorkspaceDatabase
 from tests.patience import PATIENCE
 from tests.storage.conftest import Start
 from tests.storage.samples import vector
@@ -65,18 +63,6 @@ def test_memory_is_found_by_its_rarest_keys(db: WorkspaceDatabase) -> None:
     assert [e.source for e in db.memory.found_by(["name7"])] == ["r"], "replaced, with its keys"
 
 
-def test_a_title_with_other_surroundings_is_out_of_date(db: WorkspaceDatabase) -> None:
-    more = {"support": "partial", "surroundings": "near_1", "ranked": ("b", "a")}
-    first = entry("t", "ab").model_copy(update=more)
-    db.memory.put([first], ["k"])
-    assert db.memory.found_by(["k"]) == db.memory.entries() == [first]
-    newer = first.model_copy(update={"source": "r", "surroundings": "near_2"})
-    db.memory.put([newer])
-    assert db.memory.entries() == [newer]
-    db.memory.put([newer.model_copy(update={"source": "s"})])
-    assert [e.source for e in db.memory.entries()] == ["r", "s"]
-
-
 def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> None:
     for stored in (entry("1", "ab"), entry("2", "bc"), entry("3", ""), entry("4", "b")):
         db.memory.put([stored])
@@ -84,16 +70,6 @@ def test_memory_goes_with_its_evidence_and_documents(db: WorkspaceDatabase) -> N
     assert titles(db) == ["1", "3", "4"]
     assert [db.memory.remove_documents([name, "other"]) for name in ("doc-4", "none")] == [1, 0]
     assert titles(db) == ["1", "3"]
-
-
-def test_memory_is_bounded_and_the_oldest_generation_goes_first(tmp_path: Path) -> None:
-    db = WorkspaceDatabase(tmp_path / FILE)
-    db.memory = Memory(SqliteFile(tmp_path / FILE, SCHEMA), limit=10)
-    for number in range(40):
-        db.memory.put([entry(f"old-{number:02}", "", generation=1)])
-    for number in range(10):
-        db.memory.put([entry(f"new-{number}", "", generation=2)])
-    assert titles(db) == [f"new-{number}" for number in range(10)]
 
 
 def test_what_was_used_longest_ago_goes_first_whatever_it_is(tmp_path: Path) -> None:
@@ -110,52 +86,6 @@ def test_what_was_used_longest_ago_goes_first_whatever_it_is(tmp_path: Path) -> 
     assert db.embeddings.get_many("m", ["old"]) == {}
     with sqlite3.connect(tmp_path / FILE) as connection:
         assert connection.execute("SELECT sum(bytes) FROM cache").fetchone()[0] <= 10_000
-
-
-def test_embeddings_come_back_equal(db: WorkspaceDatabase) -> None:
-    vectors = {f"h{i}": vector(f"h{i}") for i in range(1100)}
-    db.embeddings.put_many("m", vectors)
-    found = db.embeddings.get_many("m", [*vectors, "none"])
-    assert found.keys() == vectors.keys()
-    assert all(np.array_equal(found[h], v) and found[h].dtype == np.float32 for h, v in vectors.items())
-    assert db.embeddings.get_many("other", vectors) == {}
-    db.embeddings.put_many("other", {"h1": vector("h1")})
-    db.model_answers.put("h1", "an answer")
-    assert db.embeddings.remove(["h1", "none"]) == 2, "of whatever model"
-    assert db.model_answers.get("h1") == "an answer"
-
-
-def test_answers_are_removed_by_what_they_say(db: WorkspaceDatabase) -> None:
-    for number in range(1_200):
-        db.model_answers.put(f"k{number}", "of Zoë" if number % 3 == 0 else "of others")
-    db.embeddings.put_many("m", {"h": vector("h")})
-    assert db.model_answers.remove_where(lambda text: "Zoë" in text) == 400
-    assert (db.model_answers.get("k3"), db.model_answers.get("k4")) == (None, "of others")
-    db.model_answers.remove("k4")
-    assert db.model_answers.get("k4") is None
-    assert len(db.embeddings.get_many("m", ["h"])) == 1
-
-
-def test_what_was_removed_leaves_the_file_when_it_is_written_anew(db: WorkspaceDatabase, tmp_path: Path) -> None:
-    for number in range(200):
-        db.model_answers.put(f"key-{number}", "answer " * 200)
-    db.memory.put([entry("stays", "")])
-    db.forget_caches()
-    db.compact()
-    assert (tmp_path / FILE).stat().st_size < 200_000
-    assert titles(db) == ["stays"]
-
-
-def test_run_history_is_newest_first_and_bounded(tmp_path: Path) -> None:
-    runs = RunHistory(SqliteFile(tmp_path / FILE, SCHEMA), limit=3)
-    rows = [
-        RunRow(kind=k, started="2026-01-01", finished="", state="done", summary=f'{{"n": {n}}}')
-        for n, k in enumerate("abbab")
-    ]
-    for row in rows:
-        runs.append(row)
-    assert runs.list() == [rows[4], rows[3], rows[2]]
-    assert runs.list(limit=1) == [rows[4]]
 
 
 def test_four_processes_write_at_once(tmp_path: Path, start: Start) -> None:

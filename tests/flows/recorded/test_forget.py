@@ -15,7 +15,6 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
-from flows.__main__ import main
 from flows.index import index
 from flows.orchestration.run_folder import RECORDED
 from flows.query import query
@@ -113,20 +112,6 @@ async def is_there(flow_run: UUID) -> bool:
     return True
 
 
-def test_the_rest_is_what_it_would_be_without_it(
-    model_server: Server, fresh: Command, docs: Path, tmp_path: Path
-) -> None:
-    fresh("index", str(docs))
-    fresh("forget", "secret")
-    rest = write_rows(tmp_path / "rest.jsonl", ROWS[:2])
-    assert main(["index", str(rest), "--workspace", str(tmp_path / "without")]) == 0
-    with Workspace(fresh.workspace).read() as left, Workspace(tmp_path / "without").read() as anew:
-        assert left.graph.entities() == anew.graph.entities()
-        assert left.graph.relations() == anew.graph.relations()
-        assert left.communities.reports() == anew.communities.reports()
-        assert left.vectors.windows() == anew.vectors.windows()
-
-
 def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path, unembedded: None) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
@@ -146,24 +131,6 @@ def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path, unembedd
     assert named["documents"]["added"] == 1
     assert SECRET in fresh("show", "secret.md").out
     assert fresh("index", str(folder), "--json").json["skipped"] == []
-
-
-def test_undo_lets_it_in_with_its_source_and_all_can_be_forgotten(fresh: Command, docs: Path, unembedded: None) -> None:
-    write_rows(docs, [*ROWS, {**ROWS[2], "id": "copy"}])
-    fresh("index", str(docs))
-    unknown = fresh("forget", "secrets", "--json")
-    assert (unknown.code, unknown.json["error"]["type"]) == (2, "UnknownDocument")
-    assert "secret" in unknown.json["error"]["remedy"]
-    assert fresh("forget", "copy", "--json").json["same_text"] == ["secret"]
-    fresh("forget", "secret", "reyd")
-    done = fresh("forget", "bridge", "--undo")
-    assert (done.code, "reyd, secret" in done.err) == (2, True)
-    assert fresh("forget", "secret", "--undo").code == 0
-    assert fresh("index", str(docs), "--json").json["documents"]["added"] == 1
-    assert fresh("show", "reyd").code == 2
-    assert fresh("forget", "secret", "bridge").code == 0
-    assert fresh("status", "--json").json["counts"]["documents"] == 0
-    assert fresh("index", str(docs), "--json").json["published"] is False
 
 
 def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs: Path, unembedded: None) -> None:

@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import shutil
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,17 +14,11 @@ import duckdb
 import pytest
 from prefect.logging.handlers import APILogHandler
 
-from flows.cli.running import run
 from flows.evaluate import evaluate
-from flows.index import IndexOptions, index, index_documents
-from flows.query import answer_question, query
-from flows.question import AskOptions
-from flows.runtime import open_runtime
-from flows.session import open_session
-from flows.settings import load_settings
+from flows.index import index
+from flows.query import query
 from flows.train import TrainOptions, train
 from prompts.engine.key_masking import MASK
-from prompts.engine.streaming import Withdrawn
 from tests.flows.conftest import Command
 from tests.flows.recorder import end_of
 from tests.server.client import Server
@@ -119,19 +112,6 @@ def test_a_question_shows_and_stores_no_key(
     assert stored(copied.workspace, cache) == []
 
 
-async def test_a_draft_shows_no_key_that_lies_across_pieces(leaky: Server, copied: Command) -> None:
-    tell(leaky, {"kind": "says_too"}, step="answer")
-    pieces: list[str] = []
-
-    def show(piece: str | Withdrawn) -> None:
-        pieces.append("<" if isinstance(piece, Withdrawn) else piece)
-
-    with open_session(open_runtime(load_settings({"workspace": copied.workspace}))) as session:
-        answer = await answer_question(QUESTION, AskOptions(on_text=show), session)
-    assert MASK in "".join(pieces)
-    assert shown(answer.model_dump_json(), "".join(pieces)) == []
-
-
 @pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
 def test_an_index_run_shows_and_stores_no_key(
     leaky: Server, fresh: Command, source: Path, cache: Path, rule: Mapping[str, object],
@@ -153,50 +133,6 @@ def test_an_index_run_shows_and_stores_no_key(
     if rule["kind"] != "says_too":
         assert any(MASK in text for text in said)
     assert stored(fresh.workspace, cache, archive) == []
-
-
-def test_an_embedding_servers_error_shows_and_stores_no_key(
-    leaky: Server, fresh: Command, source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_LM", "offline")
-    monkeypatch.setenv("TRELLIS_EMBEDDING", "openai/m")
-    monkeypatch.setenv("TRELLIS_EMBEDDING_BASE_URL", leaky.base_url.replace("://", f"://me:{PASSWORD}@"))
-    monkeypatch.setenv("TRELLIS_EMBEDDING_API_KEY", KEY)
-    tell(leaky, {"kind": "unauthorized"})
-    ended = fresh("index", str(source), "--json")
-    assert ended.code != 0
-    assert shown(ended.out, ended.err) == []
-    assert MASK in ended.err
-    assert MASK in ended.out
-    assert stored(fresh.workspace, cache) == []
-
-
-def breaks() -> int:
-    """A command with a fault."""
-    open_runtime(load_settings())
-    raise LookupError(SAYS)
-
-
-def test_a_fault_is_told_with_its_traceback_and_without_the_key(
-    leaky: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(breaks, as_json=False) == 1
-    said = capsys.readouterr().err
-    assert "Traceback" in said
-    assert f"LookupError: your key is Bearer {MASK}" in said
-    assert shown(said) == []
-
-
-async def test_a_key_that_only_another_role_uses_is_masked_too(
-    leaky: Server, fresh: Command, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRELLIS_LM_API_KEY", "a-quite-other-key")
-    monkeypatch.setenv("TRELLIS_LM_SUMMARIZE", "anthropic/m")
-    monkeypatch.setenv("TRELLIS_LM_SUMMARIZE_API_KEY", KEY)
-    tell(leaky, {"kind": "unauthorized"})
-    with pytest.raises(Exception, match="key masked") as caught:
-        await index_documents([source], IndexOptions(), open_runtime(load_settings({"workspace": fresh.workspace})))
-    assert shown("".join(traceback.format_exception(caught.value))) == []
 
 
 def written(says: str) -> str:

@@ -153,18 +153,6 @@ def test_an_index_run_draws_the_diagram_and_shows_what_it_made(
         assert "recorded/" in text
 
 
-def test_a_question_shows_its_steps_and_no_texts(browser: Browser, api: Api, runs: dict[str, Any]) -> None:
-    with seen(browser, api, runs["question"], "remember") as shown:
-        names = [name for name, _ in shown.arrows]
-        assert {"rewrite", "choose", "retrieve", "filter", "route", "answer", "remember"} <= set(names)
-        assert [name for name, parents in shown.arrows if not parents] == ["rewrite"]
-        wait_for(lambda: shown.draws(GREEN), "bars of steps that are done")
-        text = shown.artifact("answer")
-        expect(shown.page.get_by_role("heading", name="Models")).to_be_visible()
-        assert "people/ilse-marrand.md" in text
-        assert "Ambel Crossing" not in text
-
-
 def test_a_failed_run_says_why_in_words_and_shows_no_traceback(
     browser: Browser, api: Api, runs: dict[str, Any]
 ) -> None:

@@ -1,0 +1,288 @@
+"""Forgetting: documents leave everything that was made from them, and stay out.
+
+What follows from the rest is made anew at once; generations and caches that hold the text go.
+"""
+
+import json
+import re
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from flows.index import derive
+from flows.operations.history import next_generation, remembered
+from flows.operations.watch import watched_after
+from flows.orchestration.run_folder import forget_runs
+from flows.runtime import Runtime, open_caches, usage_of
+from flows.settings import PROGRAMS_FOLDER, TAILORING_FILE
+from prompts.engine.embedders import text_hash
+from prompts.text.segment import sentences
+from storage.documents import as_spelt
+from storage.errors import StorageError, UnknownDocument, UsageError
+from storage.records import Chunk, Record
+from storage.run_records import Usage
+from storage.staging import Staging
+from storage.uploads import (
+    remove_upload,
+    replace_upload,
+    upload_folder,
+    upload_path,
+    uploaded_file,
+)
+from storage.workspace import Generation
+from tasks.load.discover import printable
+from tasks.sync import DocumentTraces
+
+
+class ForgetReport(Record):
+    """What went: generations that held the documents (`held` ones go with their last reader) and
+    rows of the caches.
+
+    Generations that cannot be read go too: nobody can say what they hold. `generation` is the
+    current one after it, 0 where nothing is indexed; `uploads` are the uploaded files that went, or
+    lost rows; `files` hold the documents or words of theirs, and stay as they are: sources, uploads
+    whose rows cannot be taken out, the tailoring, compiled steps. `same_text` are documents that
+    stay though they say the same.
+    """
+
+    documents: tuple[str, ...]
+    generation: int
+    chunks: int
+    retired: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+    memory: int = 0
+    model_answers: int = 0
+    embeddings: int = 0
+    evaluated_answers: int = 0
+    run_records: int = 0
+    uploads: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    same_text: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+
+@dataclass
+class Holdings:
+    """What the kept generations hold of some documents."""
+
+    generations: list[int] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    hashes: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+
+    def add(self, generation: Generation, documents: Collection[str]) -> None:
+        """Add what a generation holds."""
+        stored = generation.documents.documents({*generation.documents.ids()} & {*documents})
+        if not stored:
+            return
+        self.generations.append(generation.number)
+        self.ids |= {document.id for document in stored}
+        parts = [part for document in stored for part in document.parts]
+        self.files |= {_file_of(part.path) for part in parts}
+        self.texts |= {part.text for part in parts} | {document.title for document in stored}
+        chunks = generation.documents.chunks(documents=[document.id for document in stored])
+        windows = generation.vectors.windows([chunk.id for chunk in chunks])
+        self.hashes |= {window.text_hash for window in windows}
+        self.hashes |= {text_hash(text) for chunk in chunks for text in _embeddable(chunk)}
+
+
+async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
+    """Remove documents and all that was made from them; they stay out until they are indexed by
+    name.
+
+    They leave the sources of truth (documents, passages, extractions, vectors), what follows is
+    made anew, and the generations and caches that hold their text go. An uploaded file goes too,
+    or the lines of one in JSON Lines; files elsewhere are never touched. The name of an uploaded
+    file stands for the documents that came from it alone. The history of runs tells how much went,
+    and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
+    follows from the rest fails.
+    """
+    async with remembered("forget", runtime) as summary:
+        report = await _forget(documents, runtime)
+        summary.update(generation=report.generation, documents=len(report.documents))
+        summary.update(chunks=report.chunks, uploads=len(report.uploads))
+        summary["seconds"] = round(report.usage.seconds, 2)
+    return report
+
+
+async def _forget(names: Sequence[str], runtime: Runtime) -> ForgetReport:
+    started = time.monotonic()
+    memory, root = runtime.workspace.database.memory, runtime.workspace.root
+    uploads = {name: file for name in names if (file := uploaded_file(root, name))}
+    with next_generation(runtime, from_nothing=uploads.keys() == set(names)) as staging:
+        documents, held = _meant(names, uploads, staging, runtime)
+        if not documents:  # an upload that was never indexed
+            for file in uploads.values():
+                remove_upload(root, file)
+            number = staging.base_number or 0
+            return ForgetReport(documents=(), generation=number, chunks=0, uploads=tuple(uploads))
+        chunks = staging.documents.chunks(documents=documents)
+        stored = staging.documents.documents()
+        staying = [document for document in stored if document.id not in documents]
+        others = (text for document in staying for text in (document.title, document.text))
+        traces = DocumentTraces(held.texts, others)
+        _remove(documents, chunks, staging)
+        memories = memory.remove_documents(documents)
+        answers, vectors = _remove_cached(traces, held, runtime)
+        evaluated, run_records = _remove_answers(documents, traces, runtime)
+        await derive(staging.documents.chunks(), set(documents), staging, runtime)
+        left = {_file_of(part.path) for part in staging.documents.parts()}
+        number = staging.publish(retire=held.generations, afresh=True)
+        # Only now: where what came before fails, the files are as they were.
+        changed = _remove_uploads(uploads, held.files, left, traces, root)
+    memory.remove_documents(documents)  # what a question that ran meanwhile has put there
+    await watched_after(runtime)
+    return ForgetReport(
+        documents=tuple(documents),
+        generation=number,
+        chunks=len(chunks),
+        retired=tuple(held.generations),
+        held=tuple(runtime.workspace.retired()),
+        memory=memories,
+        model_answers=answers,
+        embeddings=vectors,
+        evaluated_answers=evaluated,
+        run_records=run_records,
+        uploads=changed,
+        files=_files_left(held.files, changed, traces, root),
+        same_text=tuple(document.id for document in staying if document.text in held.texts),
+        usage=usage_of(runtime.models.meter, time.monotonic() - started),
+    )
+
+
+def _meant(
+    names: Sequence[str], uploads: Collection[str], staging: Staging, runtime: Runtime
+) -> tuple[list[str], Holdings]:
+    """The documents that the names mean, and what is held of them. Raises UnknownDocument."""
+    out = staging.documents.forgotten()
+    spelt = as_spelt(names, {*staging.documents.ids(), *out})
+    inside = _from_uploads(uploads, staging, runtime.workspace.root)
+    wanted = list(dict.fromkeys([*spelt, *inside]))
+    held = Holdings()
+    for info in runtime.workspace.generations():
+        try:
+            with runtime.workspace.read(info.number) as generation:
+                held.add(generation, wanted)
+        except StorageError:
+            held.generations.append(info.number)
+    documents = [name for name in wanted if name in held.ids or name in out]
+    if unknown := [name for name in spelt if name not in documents and name not in uploads]:
+        near = get_close_matches(unknown[0], staging.documents.ids(), n=3)
+        raise UnknownDocument(unknown[0], near)
+    return documents, held
+
+
+def _from_uploads(names: Collection[str], staging: Staging, root: Path) -> list[str]:
+    """The documents all of whose parts come from uploaded files of these names."""
+    files = {printable(str(upload_path(root, name))) for name in names}
+    parts = staging.documents.parts() if files else []
+    inside = {part.document for part in parts if _file_of(part.path) in files}
+    return sorted(inside - {part.document for part in parts if _file_of(part.path) not in files})
+
+
+def _file_of(path: str) -> str:
+    """The file of a part's path, which may end in a line."""
+    return re.sub(r":\d+$", "", path)
+
+
+def _remove(documents: Sequence[str], chunks: Sequence[Chunk], staging: Staging) -> None:
+    """Take the documents out of what the next generation is made from."""
+    names = {part.document for part in staging.documents.parts()} & {*documents}
+    stored = staging.documents.documents(names)
+    hashes = {row.id: {part.text_hash for part in row.parts} for row in stored}
+    with staging.transaction():
+        staging.documents.remove_documents(documents)
+        for name in documents:
+            staging.documents.forget(name, hashes.get(name, ()))
+        staging.extractions.remove_dead_letters([chunk.id for chunk in chunks])
+        staging.vectors.drop_unused()
+
+
+def _remove_cached(traces: DocumentTraces, held: Holdings, runtime: Runtime) -> tuple[int, int]:
+    """Remove what the caches hold of the documents: how many answers of models, and vectors."""
+    caches = open_caches(runtime.settings, runtime.workspace)
+    answers = caches.model_answers.remove_where(traces.found_in)
+    vectors = caches.embeddings.remove(held.hashes)
+    for store in {id(store): store for store in (caches, runtime.workspace.database)}.values():
+        store.compact()
+    return answers, vectors
+
+
+def _remove_answers(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:
+    """Remove what evaluations, watched questions and feedback hold of the documents, and what
+    Prefect does of runs on this workspace: how many answers, and how many runs.
+    """
+    names = [json.dumps(name, ensure_ascii=False) for name in documents]
+
+    def holds(text: str) -> bool:
+        return any(name in text.replace('\\"', '"') for name in names) or traces.found_in(text)
+
+    database = runtime.workspace.database
+    answers = database.running_answers.remove_where(holds)
+    answers += database.watched.forget_where(holds)
+    answers += database.feedback.forget_where(holds)
+    answers += database.evaluations.forget_where(holds)
+    return answers, forget_runs(runtime.workspace.root, holds)
+
+
+def _remove_uploads(
+    named: dict[str, Path],
+    files: Collection[str],
+    left: Collection[str],
+    traces: DocumentTraces,
+    root: Path,
+) -> tuple[str, ...]:
+    """Remove the uploads that were named, and those of whose documents none is left; of others in
+    JSON Lines the lines that hold something forgotten. Gives the names of the changed ones.
+    """
+    folder, changed = upload_folder(root.absolute()), list[str]()
+    for path in sorted({*map(Path, files), *(file.absolute() for file in named.values())}):
+        if not path.is_relative_to(folder) or not path.is_file():
+            continue
+        if str(path) not in left:
+            remove_upload(root, path)
+        elif path.suffix == ".jsonl":
+            lines = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+            # A row keeps its line, so that rows without an id are called as before.
+            kept = ["" if traces.found_in(line) else line for line in lines]
+            replace_upload(root, path, "\n".join(kept).encode("utf-8", "surrogateescape"))
+        else:
+            continue
+        changed.append(path.relative_to(folder).as_posix())
+    return tuple(changed)
+
+
+def _files_left(
+    files: Collection[str], changed: Collection[str], traces: DocumentTraces, root: Path
+) -> tuple[str, ...]:
+    """The files that still hold the documents or words of theirs."""
+    gone = {str(upload_folder(root.absolute()) / name) for name in changed}
+    left = [file for file in sorted(files) if file not in gone and Path(file).exists()]
+    made = (root / TAILORING_FILE, *sorted((root / PROGRAMS_FOLDER).glob("*.json")))
+    texts = {file: file.read_text(encoding="utf-8", errors="replace") for file in made if file.is_file()}
+    left += [str(file) for file, text in texts.items() if traces.found_in(text)]
+    return tuple(left)
+
+
+def let_in(documents: Sequence[str], runtime: Runtime) -> int:
+    """Take documents off the list of those that stay out; the generation that says so.
+
+    The next run on their source brings them back. Raises UsageError for one that is not listed.
+    """
+    with next_generation(runtime) as staging:
+        out = staging.documents.forgotten()
+        for document in as_spelt(documents, out):
+            if document not in out:
+                known = ", ".join(out) or "no document"
+                raise UsageError(f"{document!r} is not forgotten.", f"Forgotten: {known}.")
+            staging.documents.unforget(document)
+        return staging.publish()
+
+
+def _embeddable(chunk: Chunk) -> list[str]:
+    """The texts of a passage that a question may have had embedded."""
+    spans = [chunk.text[start:end] for start, end in sentences(chunk.text)]
+    return [chunk.title, chunk.text, f"{chunk.title}\n{chunk.text}", *spans]

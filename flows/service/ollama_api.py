@@ -1,0 +1,85 @@
+"""Ollama's chat interface (/api) for the clients that speak it, with the models of openai_api."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
+
+from flows.service.access import needs
+from flows.service.asking import Event, note_question
+from flows.service.openai_api import (
+    NAME,
+    ChatRequest,
+    Json,
+    about,
+    model_names,
+    pieces_of,
+    with_footnotes,
+)
+from flows.service.rest import NOT_BUFFERED, Here
+from storage.answer_records import Answer
+
+router = APIRouter(prefix="/api", dependencies=[Depends(needs("ask"))], tags=["ollama"])
+# What Ollama tells of a model's file, which ours have not.
+DETAILS = {"format": "", "parameter_size": "", "quantization_level": ""}
+
+
+class OllamaRequest(ChatRequest):
+    """A chat as Ollama takes it; streamed unless it says otherwise."""
+
+    stream: bool = True
+
+
+@router.get("/version")
+def version() -> Json:
+    """What Ollama's clients ask first: the version of Ollama whose interface this is."""
+    return {"version": "0.6.0"}
+
+
+@router.get("/tags")
+def tags(service: Here) -> Json:
+    """The models as Ollama lists its own."""
+    details = {"family": NAME, "families": [NAME], **DETAILS}
+    about_all = {"modified_at": _now(), "size": 0, "details": details}
+    names = [(name, f"{name}:latest") for name in model_names(service)]
+    return {"models": [{"name": tag, "model": tag, "digest": name, **about_all} for name, tag in names]}
+
+
+@router.post("/chat", response_model=None)
+async def chat(asked: OllamaRequest, request: Request, service: Here) -> Json | StreamingResponse:
+    """Answer the last message of a chat, in lines of JSON or in one."""
+    question = asked.asked(service)
+    note_question(request, service.settings, question)
+    if asked.stream:
+        lines = _lines(service.questions.events(question), asked.model)
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers=NOT_BUFFERED)
+    answer = await service.questions.answer(question)
+    return _message(asked.model, with_footnotes(answer)) | _end(answer)
+
+
+async def _lines(events: AsyncIterator[Event], model: str) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event.data, Answer):
+            for piece in pieces_of(event.data):
+                yield to_json(_message(model, piece)) + b"\n"
+            yield to_json(_message(model, "") | _end(event.data)) + b"\n"
+        elif event.event == "error":
+            yield to_json({"error": event.data["message"]}) + b"\n"
+
+
+def _message(model: str, text: str) -> Json:
+    message = {"role": "assistant", "content": text}
+    return {"model": model, "created_at": _now(), "message": message, "done": False}
+
+
+def _end(answer: Answer) -> Json:
+    used = answer.usage
+    counts = {"prompt_eval_count": used.input_tokens, "eval_count": used.output_tokens}
+    nanoseconds = {"total_duration": int(used.seconds * 1e9)}
+    return {"done": True, "done_reason": "stop", **counts, **nanoseconds, **about(answer)}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
