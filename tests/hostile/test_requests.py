@@ -76,8 +76,12 @@ def test_a_request(case: dict[str, Any], service: tuple[httpx.Client, str], smal
     client, key = service
     taken, answer = sent(client, head_of(case, key), case.get("sends", 0))
     top, _, body = answer.partition(b"\r\n\r\n")
-    assert int(top.split()[1]) in case["status"], answer[:500]
     assert taken <= case.get("at_most", 0)
+    if not answer and case.get("cut"):  # it is cut off while it still sends, and cannot read why
+        assert client.get("/health").json() == {"status": "ok"}
+        assert not list(small.parent.rglob("out*"))
+        return
+    assert int(top.split()[1]) in case["status"], answer[:500]
     assert b"Traceback" not in answer
     assert key.encode() not in answer
     assert str(small).encode() not in answer or int(top.split()[1]) == 200

@@ -32,12 +32,12 @@ class Installed:
     prefix: Path
     folder: Path
 
-    def run(self, command: str, *arguments: str, pythonpath: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRELLIS_"))}
         return subprocess.run(
             [self.prefix / "bin" / command, *arguments],
             cwd=self.folder,
-            env=kept | ({"PYTHONPATH": pythonpath} if pythonpath else {}),
+            env=kept,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -115,18 +115,6 @@ def test_the_command_works_beside_packages_of_the_same_names(elsewhere: Installe
 def test_what_is_imported_elsewhere_is_the_wheel(elsewhere: Installed) -> None:
     done = elsewhere.run("python", "-c", "".join(IMPORTED_FROM.format(package) for package in PACKAGES))
     assert [line.startswith(str(elsewhere.prefix)) for line in done.stdout.splitlines()] == [True] * 4, done.stderr
-
-
-def test_a_foreign_package_on_the_path_is_named_not_run(elsewhere: Installed) -> None:
-    """With `PYTHONPATH=.` a person's `tasks` comes before ours: the command says so and stops."""
-    (elsewhere.folder / "tasks").mkdir()
-    (elsewhere.folder / "tasks" / "__init__.py").write_text("print('the wrong code ran')\n", encoding="utf-8")
-    done = elsewhere.run("trellis", "--help", pythonpath=".")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert str(elsewhere.folder / "tasks") in done.stderr
-    assert "PYTHONPATH" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "the wrong code ran" not in done.stdout
 
 
 @pytest.mark.slow
