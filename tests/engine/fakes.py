@@ -74,12 +74,12 @@ Script = Sequence[Said] | Callable[[Call], Awaitable[Said]]
 
 
 class NoEngine:
-    """An engine that nobody asks."""
+    """An engine that no call may reach: the script answers before it."""
 
     supports_response_schema = True
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
-        raise NotImplementedError
+        raise AssertionError("a call went past the script to the engine")
 
 
 class Scripted(ServedLM):
