@@ -65,9 +65,7 @@ class Embedder(ABC):
     tells_queries = False  # whether the model may have a prompt of its own for queries
     kept_after = 256
 
-    def __init__(
-        self, model: str, cache: VectorCache | None, form: EmbeddingForm | None = None
-    ) -> None:
+    def __init__(self, model: str, cache: VectorCache | None, form: EmbeddingForm | None = None) -> None:
         self.form = form or EmbeddingForm()
         self.name = self.form.named(model)
         self.cache = cache
@@ -148,10 +146,8 @@ class Embedder(ABC):
         widths = {vector.shape[-1] for vector in vectors.values()}
         if widths != {self.dimension}:
             raise ModelMisconfigured(
-                f"{self.name!r} makes vectors of {self.dimension} numbers; cached are some of "
-                f"{sorted(widths)}.",
-                "The name now stands for another model: name that one, or empty the cache and "
-                "index with --full.",
+                f"{self.name!r} makes vectors of {self.dimension} numbers; cached are some of {sorted(widths)}.",
+                "The name now stands for another model: name that one, or empty the cache and index with --full.",
             )
         return np.stack([vectors[hashes[text]] for text in texts]).astype(np.float32, copy=False)
 

@@ -71,9 +71,7 @@ _CACHED_PREFIX = 256  # tokens: a smaller count may leave out a prefix that the 
 # Parameters that every provider has under one name.
 _TYPED = {"top_p", "seed", "frequency_penalty", "presence_penalty"}
 # DSPy warns of a cut answer; ours is asked for again.
-logging.getLogger("dspy.clients.lm").addFilter(
-    lambda record: not (TRY.get() and "truncated" in record.msg)
-)
+logging.getLogger("dspy.clients.lm").addFilter(lambda record: not (TRY.get() and "truncated" in record.msg))
 
 
 class AnswerCache(Protocol):
@@ -456,10 +454,8 @@ class ServedLM(dspy.LM):
         # Some servers (Ollama) cut a long prompt without a word; only this count tells.
         if self.server is not None and _CACHED_PREFIX < read < call.least_tokens():
             error = ContextOverflow(
-                f"{self.model} at {self.address} read only {read} tokens of the request: it cuts "
-                "long requests.",
-                "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower "
-                "TRELLIS_CHUNK_TOKENS.",
+                f"{self.model} at {self.address} read only {read} tokens of the request: it cuts long requests.",
+                "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS.",
             )
             raise Failure(error)
         # Thinking that is counted apart is still in the total.

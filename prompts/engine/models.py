@@ -98,8 +98,7 @@ class Models:
             check(choice)
             if choice.is_encoder and role != "filter":
                 raise ModelMisconfigured(
-                    f"{choice.name!r} labels passages and writes nothing: it cannot do the role "
-                    f"{role!r}.",
+                    f"{choice.name!r} labels passages and writes nothing: it cannot do the role {role!r}.",
                     "Set it as TRELLIS_LM_FILTER alone.",
                 )
 
@@ -290,6 +289,4 @@ def _check_role(role: str) -> None:
     if role not in ROLES:
         near = difflib.get_close_matches(role, ROLES, n=1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
-        raise ModelMisconfigured(
-            f"There is no role {role!r}", f"{meant}The roles are: {', '.join(ROLES)}."
-        )
+        raise ModelMisconfigured(f"There is no role {role!r}", f"{meant}The roles are: {', '.join(ROLES)}.")

@@ -86,9 +86,7 @@ class Failure(Exception):
     server refused in this one. `words` and `status` are the server's.
     """
 
-    def __init__(
-        self, error: EngineError, *, retryable: bool = False, broken: bool = False
-    ) -> None:
+    def __init__(self, error: EngineError, *, retryable: bool = False, broken: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
         self.retryable = retryable
@@ -151,9 +149,7 @@ def refused(
     return failure
 
 
-def _final_error(
-    where: tuple[str, str], status: int, words: str, setting: str
-) -> tuple[type[EngineError], str] | None:
+def _final_error(where: tuple[str, str], status: int, words: str, setting: str) -> tuple[type[EngineError], str] | None:
     """The error that no further try can mend, and its remedy."""
     of_lm, bad = setting == "TRELLIS_LM", status in {400, 404, 413, 422, 500}
     of_embedding = setting == "TRELLIS_EMBEDDING"
@@ -189,8 +185,7 @@ def _final_error(
         (
             status in {301, 302, 303, 307, 308, 404, 405},
             ModelMisconfigured,
-            f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly "
-            "it ends in `/v1`.",
+            f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly it ends in `/v1`.",
         ),
         (
             status in {400, 403} and _WITHHELD.search(words),

@@ -37,9 +37,7 @@ class Reranker(ABC):
         view.meter = meter
         return view
 
-    def _enter(
-        self, query: str, passages: Sequence[str], started: float, cost: float | None
-    ) -> None:
+    def _enter(self, query: str, passages: Sequence[str], started: float, cost: float | None) -> None:
         tokens = sum(rough_tokens(query) + rough_tokens(passage) for passage in passages)
         seconds = time.monotonic() - started
         spent = Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds)
@@ -48,9 +46,7 @@ class Reranker(ABC):
 
 class _Score(BaseModel):
     index: int
-    score: float = Field(
-        validation_alias=AliasChoices("relevance_score", "score"), allow_inf_nan=False
-    )
+    score: float = Field(validation_alias=AliasChoices("relevance_score", "score"), allow_inf_nan=False)
 
 
 class _RerankResponse(BaseModel):
@@ -74,7 +70,6 @@ class ApiReranker(Reranker):
         if sorted(scores) != list(range(len(passages))):
             raise ModelRefused(
                 f"{self.name!r} answered {len(passages)} passages with scores for {len(scores)}.",
-                "Its server must rank all of them: raise its limit, or lower "
-                "TRELLIS_RERANKER_PASSAGES.",
+                "Its server must rank all of them: raise its limit, or lower TRELLIS_RERANKER_PASSAGES.",
             )
         return [scores[place] for place in range(len(passages))]
