@@ -113,14 +113,12 @@ def unembedded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def model_server(server_process: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+def model_server(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """The scripted model server, well-behaved, as the model of every role."""
-    server_process.reset()
-    server_process.settle(latency_ms=0)
     monkeypatch.setenv("TRELLIS_LM", "openai/scripted")
-    monkeypatch.setenv("TRELLIS_LM_BASE_URL", server_process.base_url)
+    monkeypatch.setenv("TRELLIS_LM_BASE_URL", model_server.base_url)
     monkeypatch.setenv("TRELLIS_LM_API_KEY", KEY)
-    return server_process
+    return model_server
 
 
 @pytest.fixture
