@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.runner import Rows, Run, measure, share
-from benchmarks.sets import SETS, BenchmarkSet, files_of, index, open_set, read_rows, settings_in, write_rows
+from benchmarks.sets import (
+    SETS,
+    BenchmarkSet,
+    files_of,
+    index,
+    open_set,
+    read_rows,
+    settings_in,
+    write_rows,
+)
 from flows.query import answer_question
 from flows.question import AskOptions
 from flows.session import Session, open_session
@@ -23,8 +32,8 @@ from tasks.evaluate.measures import holds
 T = TypeVar("T")
 
 ENGLISH, FOREIGN, CHINESE = "hotpot_train100", "musique_train100", "cmrc2018_zh"
-# Of the Chinese questions in the seed's order the first 500 measure answers, rules were made on others, and those from
-# 2,000 on measure abstention.
+# Of the Chinese questions in the seed's order the first 500 measure answers, rules were made on
+# others, and those from 2,000 on measure abstention.
 ASKED, SEED, DEVELOPED = 500, 20180811, 2_000
 ABSTAINING = 300
 QUOTED = 200
@@ -61,11 +70,12 @@ COLUMNS: dict[str, Callable[[Row], bool]] = {
 
 @measure(sets=files_of(ENGLISH, FOREIGN, CHINESE), default=[ENGLISH, CHINESE])
 def answers(run: Run) -> None:
-    """Does the offline answer hold the gold answer, and would the first sentence found have held it?
+    """Does the offline answer hold the gold answer, and would the first sentence found have held
+    it?
 
-    An answer holds the gold answer by its values, or by its first quote where that has at most 200 characters. Beside
-    it stands BM25: the first sentence and the first 200 characters of its first passage. Of cmrc2018_zh 500 questions
-    are asked, chosen by a seed; rules were made on others.
+    An answer holds the gold answer by its values, or by its first quote where that has at most 200
+    characters. Beside it stands BM25: the first sentence and the first 200 characters of its first
+    passage. Of cmrc2018_zh 500 questions are asked, chosen by a seed; rules were made on others.
     """
     for name in run.options.sets:
         questions = chosen_of(SETS[name].read_questions(run.options.data, None), SETS[name])
@@ -82,12 +92,13 @@ def answers(run: Run) -> None:
 def abstention(run: Run) -> None:
     """Does the search say that nothing was found where the documents do not answer, and only there?
 
-    English: the questions of hotpot_train100 over its own corpus, and those of musique_train100 over the same corpus.
-    Chinese: of cmrc2018_zh every second passage is indexed (by its number), 300 questions are asked of those that are,
-    and 300 of those that are not, chosen by a seed.
+    English: the questions of hotpot_train100 over its own corpus, and those of musique_train100
+    over the same corpus. Chinese: of cmrc2018_zh every second passage is indexed (by its number),
+    300 questions are asked of those that are, and 300 of those that are not, chosen by a seed.
 
-    Of the foreign questions those are left out whose gold answer stands in a passage found for them, beside every name
-    that the question has: there the other corpus may know the answer after all. Excerpts are no abstention.
+    Of the foreign questions those are left out whose gold answer stands in a passage found for
+    them, beside every name that the question has: there the other corpus may know the answer after
+    all. Excerpts are no abstention.
     """
     data = run.options.data
     if ENGLISH in run.options.sets:
@@ -102,7 +113,9 @@ def abstention(run: Run) -> None:
             run.table("Chinese", asyncio.run(abstained(own, other, session)))
 
 
-def halves(data: Path, folder: Path) -> tuple[Path, list[EvaluationQuestion], list[EvaluationQuestion]]:
+def halves(
+    data: Path, folder: Path
+) -> tuple[Path, list[EvaluationQuestion], list[EvaluationQuestion]]:
     """The file of every second Chinese passage, and the questions of those and of the others."""
     (corpus,) = SETS[CHINESE].write(data, folder)
     rows = [row for row in read_rows(corpus) if int(row["id"].rpartition("_")[2]) % 2]
@@ -114,13 +127,21 @@ def halves(data: Path, folder: Path) -> tuple[Path, list[EvaluationQuestion], li
     return corpus, inside[:ABSTAINING], outside[:ABSTAINING]
 
 
-async def abstained(own: Sequence[EvaluationQuestion], other: Sequence[EvaluationQuestion], session: Session) -> Rows:
+async def abstained(
+    own: Sequence[EvaluationQuestion], other: Sequence[EvaluationQuestion], session: Session
+) -> Rows:
     """Ask both kinds of questions over one corpus: how often each was abstained from."""
     answerable = [await _ask(question, session) for question in own]
     foreign = [(question, await _ask(question, session)) for question in other]
-    unanswerable = [answer for question, answer in foreign if not known_here(question, answer.passages)]
+    unanswerable = [
+        answer for question, answer in foreign if not known_here(question, answer.passages)
+    ]
     return {
-        "answerable": {"abstained": _abstaining(answerable), "questions": len(answerable), "left out": 0},
+        "answerable": {
+            "abstained": _abstaining(answerable),
+            "questions": len(answerable),
+            "left out": 0,
+        },
         "unanswerable": {
             "abstained": _abstaining(unanswerable),
             "questions": len(unanswerable),
@@ -141,7 +162,10 @@ def known_here(question: EvaluationQuestion, passages: Sequence[Passage]) -> boo
     """Whether a passage that was found holds the gold answer and all that the question names."""
     names = [span.text for span in names_of(question.question)]
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
-    return any(holds(text, question.answers) and all(holds(text, [name]) for name in names) for text in texts)
+    return any(
+        holds(text, question.answers) and all(holds(text, [name]) for name in names)
+        for text in texts
+    )
 
 
 def in_seeded_order(things: Sequence[T]) -> list[T]:
@@ -157,14 +181,19 @@ def chosen_of(questions: list[EvaluationQuestion], known: BenchmarkSet) -> list[
     return [questions[place] for place in sorted(places[:ASKED])]
 
 
-async def answered(questions: Sequence[EvaluationQuestion], session: Session) -> tuple[list[Row], float]:
-    """What each question got, one after another, and the CPU milliseconds of one; the first is asked twice, since it
-    loads the index."""
+async def answered(
+    questions: Sequence[EvaluationQuestion], session: Session
+) -> tuple[list[Row], float]:
+    """What each question got, one after another, and the CPU milliseconds of one; the first is
+    asked twice, since it loads the index.
+    """
     await _ask(questions[0], session)
     started = time.process_time()
     given = [await _ask(question, session) for question in questions]
     spent = 1000 * (time.process_time() - started) / len(questions)
-    return [row_of(question, answer, session) for question, answer in zip(questions, given, strict=True)], spent
+    return [
+        row_of(question, answer, session) for question, answer in zip(questions, given, strict=True)
+    ], spent
 
 
 def row_of(question: EvaluationQuestion, answer: Answer, session: Session) -> Row:
@@ -178,10 +207,13 @@ def row_of(question: EvaluationQuestion, answer: Answer, session: Session) -> Ro
         return not yes_or_no and holds(text, question.answers)
 
     return Row(
-        fallback=answer.fallback, in_values=any(holds(value, question.answers) for value in answer.values),
-        in_quote=len(quote) <= QUOTED and held(quote), in_answer=held(answer.answer), in_sentence=held(next(first, "")),
+        fallback=answer.fallback,
+        in_values=any(holds(value, question.answers) for value in answer.values),
+        in_quote=len(quote) <= QUOTED and held(quote),
+        in_answer=held(answer.answer),
+        in_sentence=held(next(first, "")),
         in_opening=held(passage[:QUOTED]),
-    )  # fmt: skip
+    )
 
 
 def first_passage(question: str, session: Session) -> str:

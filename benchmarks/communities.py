@@ -17,16 +17,29 @@ Graph = tuple[Sequence[Entity], Sequence[Relation]]
 
 
 @measure(
-    option("--sizes", type=whole_number, nargs="+", default=[300, 1000, 3000], help="of nodes (300 1000 3000)"),
-    option("--algorithms", nargs="+", default=ALGORITHMS, metavar="NAME", help=f"default: {' '.join(ALGORITHMS)}"),
+    option(
+        "--sizes",
+        type=whole_number,
+        nargs="+",
+        default=[300, 1000, 3000],
+        help="of nodes (300 1000 3000)",
+    ),
+    option(
+        "--algorithms",
+        nargs="+",
+        default=ALGORITHMS,
+        metavar="NAME",
+        help=f"default: {' '.join(ALGORITHMS)}",
+    ),
     sets=files_of("2wiki_6119"),
     optional=True,
 )
 def communities(run: Run) -> None:
     """How well does each algorithm part a graph into communities, and how soon?
 
-    The graph of the sample corpus, with --data those of published sets, and planted partitions of growing size.
-    Modularity, conductance and coverage are those of the coarsest level; the processor time is that of all levels.
+    The graph of the sample corpus, with --data those of published sets, and planted partitions of
+    growing size. Modularity, conductance and coverage are those of the coarsest level; the
+    processor time is that of all levels.
     """
     for algorithm in run.options.algorithms:
         partition_by(algorithm)  # loading cdlib takes seconds
@@ -35,13 +48,21 @@ def communities(run: Run) -> None:
     graphs |= {f"planted, {size} nodes": planted(size) for size in run.options.sizes}
     for name, (entities, relations) in graphs.items():
         title = f"{name}: {len(entities):,} entities, {len(relations):,} relations"
-        run.table(title, {algorithm: measured(entities, relations, algorithm) for algorithm in run.options.algorithms})
+        run.table(
+            title,
+            {
+                algorithm: measured(entities, relations, algorithm)
+                for algorithm in run.options.algorithms
+            },
+        )
 
 
 def indexed_graph(run: Run, name: str) -> Graph:
     """The graph of the sample corpus or of a set, indexed offline."""
     folder = run.workspace(name)
-    sources = [EXAMPLES / "corpus"] if name == SAMPLES else SETS[name].write(run.options.data, folder)
+    sources = (
+        [EXAMPLES / "corpus"] if name == SAMPLES else SETS[name].write(run.options.data, folder)
+    )
     runtime, _ = index(sources, settings_in(folder, embedding="none"))
     with runtime.workspace.read() as generation:
         return generation.graph.entities(), generation.graph.relations()
@@ -54,13 +75,21 @@ def planted(size: int) -> Graph:
     names = {node: f"ent_{node:06}" for node in graph.nodes}
     entities = [Entity(id=name, name=name, kind="thing") for name in names.values()]
     relations = [
-        Relation(id=f"rel_{number}", source=names[source], target=names[target], predicate="p", weight=1 + number % 3)
+        Relation(
+            id=f"rel_{number}",
+            source=names[source],
+            target=names[target],
+            predicate="p",
+            weight=1 + number % 3,
+        )
         for number, (source, target) in enumerate(graph.edges)
     ]
     return entities, relations
 
 
-def measured(entities: Sequence[Entity], relations: Sequence[Relation], algorithm: str) -> dict[str, Cell]:
+def measured(
+    entities: Sequence[Entity], relations: Sequence[Relation], algorithm: str
+) -> dict[str, Cell]:
     """The figures of one algorithm."""
     started = time.process_time()
     found = detect([entity.id for entity in entities], relations, algorithm=algorithm)

@@ -1,4 +1,6 @@
-"""All modes on five sets, the papers' baselines among them: the product's measures, a judge, calls, tokens and time."""
+"""All modes on five sets, the papers' baselines among them: the product's measures, a judge, calls,
+tokens and time.
+"""
 
 import asyncio
 import contextlib
@@ -36,7 +38,9 @@ SERVED = 20
 
 
 class Way(Record):
-    """A way of asking: a mode, and for `global` the level whose reports are all read (None: the relevant branches)."""
+    """A way of asking: a mode, and for `global` the level whose reports are all read (None: the
+    relevant branches).
+    """
 
     mode: Mode
     level: int | None = None
@@ -61,28 +65,48 @@ class NeedsModelError(Exception):
 
 
 @measure(
-    option("--modes", type=names_of(MODES), default=list(MODES), metavar="A,B", help=", ".join(MODES)),
-    option("--server", action="store_true", help="count calls and tokens of 20 questions on the scripted server too"),
-    option("--judge", choices=MODES, metavar="MODE", help="judge every mode against this one, by the role `judge`"),
-    option("--repeats", type=int, default=1, metavar="N", help="how often the judge judges each pair in each order"),
+    option(
+        "--modes", type=names_of(MODES), default=list(MODES), metavar="A,B", help=", ".join(MODES)
+    ),
+    option(
+        "--server",
+        action="store_true",
+        help="count calls and tokens of 20 questions on the scripted server too",
+    ),
+    option(
+        "--judge",
+        choices=MODES,
+        metavar="MODE",
+        help="judge every mode against this one, by the role `judge`",
+    ),
+    option(
+        "--repeats",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how often the judge judges each pair in each order",
+    ),
     option("--no-vectors", action="store_true", help="index and search without vectors"),
-    sets={name: known.files for name, known in COMPARED.items()}, optional=True,
-)  # fmt: skip
+    sets={name: known.files for name, known in COMPARED.items()},
+    optional=True,
+)
 def compare(run: Run) -> None:
     """Which mode answers best, and what does each cost?
 
-    Each set is indexed offline, and every question is asked in every mode, without memory and with caches of its own;
-    `naive` is GraphRAG's SS and `ts` its TS. `direct` and `hyde` need a model. With --server the first questions are
-    asked again with every role on the scripted server of the tests: its answers are rules, so that only calls and
-    tokens mean something there. For the questions about a whole collection `global` is asked level by level too. With
-    --judge the model of the role `judge`, as the environment has it, compares the answers in pairs.
+    Each set is indexed offline, and every question is asked in every mode, without memory and with
+    caches of its own; `naive` is GraphRAG's SS and `ts` its TS. `direct` and `hyde` need a model.
+    With --server the first questions are asked again with every role on the scripted server of the
+    tests: its answers are rules, so that only calls and tokens mean something there. For the
+    questions about a whole collection `global` is asked level by level too. With --judge the model
+    of the role `judge`, as the environment has it, compares the answers in pairs.
     """
     compared(run, [COMPARED[name] for name in run.options.sets])
 
 
 def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
-    """A table for each set; the judge's, where one is asked for; and where they are known what others published and
-    how often the answer stands in the context."""
+    """A table for each set; the judge's, where one is asked for; and where they are known what
+    others published and how often the answer stands in the context.
+    """
     options = run.options
     print(budget_note(), flush=True)
     with _server(options.server) as server:
@@ -91,10 +115,14 @@ def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
             embedding = "none" if options.no_vectors else known.embedding
             sources = known.write(options.data or Path(), folder)
             questions = known.ask(options.data or Path(), run.limit)
-            with open_session(index(sources, settings_in(folder, embedding=embedding))[0]) as session:
+            with open_session(
+                index(sources, settings_in(folder, embedding=embedding))[0]
+            ) as session:
                 given, rows = {}, {}
                 for way in ways_of(known, options.modes, session):
-                    given[way.name], rows[way.name] = measured(way, questions, known, session, server)
+                    given[way.name], rows[way.name] = measured(
+                        way, questions, known, session, server
+                    )
                 run.table(known.name, rows)
                 if options.judge:
                     _judge(run, known, questions, {name: own for name, own in given.items() if own})
@@ -103,7 +131,9 @@ def compared(run: Run, chosen: Sequence[CompareSet]) -> None:
                     run.table(f"{known.name}: the answer stands in the context", {"share": shares})
             if known.published:
                 published = known.published(options.data)
-                run.table(f"{known.name}: published by others (with gpt-4o-mini)", {"share": published})
+                run.table(
+                    f"{known.name}: published by others (with gpt-4o-mini)", {"share": published}
+                )
 
 
 def ways_of(known: CompareSet, modes: Sequence[str], session: Session) -> list[Way]:
@@ -116,10 +146,15 @@ def ways_of(known: CompareSet, modes: Sequence[str], session: Session) -> list[W
 
 
 def measured(
-    way: Way, questions: Sequence[EvaluationQuestion], known: CompareSet, session: Session, server: str | None
+    way: Way,
+    questions: Sequence[EvaluationQuestion],
+    known: CompareSet,
+    session: Session,
+    server: str | None,
 ) -> tuple[list[Given], dict[str, Cell]]:
-    """What a way of asking gave, and its figures: offline, and with the first 20 questions at the scripted server too,
-    where the base URL of one is given."""
+    """What a way of asking gave, and its figures: offline, and with the first 20 questions at the
+    scripted server too, where the base URL of one is given.
+    """
     costs = _served(ask_all(way, questions[:SERVED], session, server)) if server else {}
     try:
         given = ask_all(way, questions, session, None)
@@ -129,8 +164,9 @@ def measured(
 
 
 def scored(given: Sequence[Given], known: CompareSet) -> dict[str, Cell]:
-    """The mean of each of the set's measures over the questions of which it has something to say; a question that
-    failed scores nothing."""
+    """The mean of each of the set's measures over the questions of which it has something to say; a
+    question that failed scores nothing.
+    """
     figures: dict[str, Cell] = {}
     for wanted in measures_named(known.measures):
         pairs = [(one.question, one.answered.answer) for one in given]
@@ -140,7 +176,10 @@ def scored(given: Sequence[Given], known: CompareSet) -> dict[str, Cell]:
 
 
 def _judge(
-    run: Run, known: CompareSet, questions: Sequence[EvaluationQuestion], given: Mapping[str, Sequence[Given]]
+    run: Run,
+    known: CompareSet,
+    questions: Sequence[EvaluationQuestion],
+    given: Mapping[str, Sequence[Given]],
 ) -> None:
     judge, base = Judge(open_runtime(load_settings({})).models), run.options.judge
     answers = {name: [one.answered for one in own] for name, own in given.items()}
@@ -148,8 +187,14 @@ def _judge(
         pair = (answers[base], answers[name])
         verdicts = asyncio.run(_judged(questions, pair, judge, run.options.repeats))
         run.table(f"{known.name}: {base} against {name}, share of verdicts", win_rates(verdicts))
-        trust = {name: [verdict for verdict in verdicts if verdict.criterion == name] for name in CRITERIA}
-        run.table("  how the judge judged", {name: reliability(own).model_dump() for name, own in trust.items()})
+        trust = {
+            name: [verdict for verdict in verdicts if verdict.criterion == name]
+            for name in CRITERIA
+        }
+        run.table(
+            "  how the judge judged",
+            {name: reliability(own).model_dump() for name, own in trust.items()},
+        )
 
 
 async def _judged(
@@ -161,13 +206,19 @@ async def _judged(
     return await judged_pairs(questions, pair, judge, tuple(CRITERIA), repeats)
 
 
-def ask_all(way: Way, questions: Sequence[EvaluationQuestion], session: Session, server: str | None) -> list[Given]:
+def ask_all(
+    way: Way, questions: Sequence[EvaluationQuestion], session: Session, server: str | None
+) -> list[Given]:
     """Every question once, after the first, which loads what the way needs.
 
-    With caches of its own and without kept answers, so that no way of asking profits from one before it. Raises
-    NeedsModelError where the way cannot be asked offline.
+    With caches of its own and without kept answers, so that no way of asking profits from one
+    before it. Raises NeedsModelError where the way cannot be asked offline.
     """
-    model = {"lm": "openai/scripted", "lm_base_url": server, "lm_api_key": SecretStr("none")} if server else {}
+    model = (
+        {"lm": "openai/scripted", "lm_base_url": server, "lm_api_key": SecretStr("none")}
+        if server
+        else {}
+    )
     given: list[Given] = []
     with tempfile.TemporaryDirectory(prefix="trellis-bench-", ignore_cleanup_errors=True) as folder:
         seen = copy.copy(session)
@@ -185,7 +236,9 @@ async def ask(way: Way, question: EvaluationQuestion, session: Session) -> Given
     began, cpu = time.perf_counter(), cpu_seconds()
     answer, problem = None, ""
     try:
-        answer = await answer_question(question.question, AskOptions(mode=way.mode, level=way.level), session)
+        answer = await answer_question(
+            question.question, AskOptions(mode=way.mode, level=way.level), session
+        )
     except UsageError as error:
         raise NeedsModelError(str(error)) from error
     except Exception as error:  # noqa: BLE001 -- counted, and its words are shown
@@ -205,16 +258,24 @@ def _served(given: Sequence[Given]) -> dict[str, Cell]:
 
 def _offline(given: Sequence[Given]) -> dict[str, Cell]:
     done = [one for one in given if one.answered.answer is not None]
-    tenths = quantiles([1000 * one.seconds for one in done], n=10, method="inclusive") if len(done) > 1 else [0.0] * 9
+    tenths = (
+        quantiles([1000 * one.seconds for one in done], n=10, method="inclusive")
+        if len(done) > 1
+        else [0.0] * 9
+    )
     return {
-        "ms, median": tenths[4], "ms, 90%": tenths[8], "CPU ms": _mean([1000 * one.cpu for one in done]),
+        "ms, median": tenths[4],
+        "ms, 90%": tenths[8],
+        "CPU ms": _mean([1000 * one.cpu for one in done]),
         "asked": len(given),
-    }  # fmt: skip
+    }
 
 
 def _note(given: Sequence[Given]) -> str:
     problems = [one.answered.error for one in given if one.answered.error]
-    reports = mean(len(one.answered.answer.trace.reports) if one.answered.answer else 0 for one in given)
+    reports = mean(
+        len(one.answered.answer.trace.reports) if one.answered.answer else 0 for one in given
+    )
     parts = [f"{len(problems)} failed: {problems[0]}"] if problems else []
     return "; ".join([*parts, *([f"{reports:.0f} reports read"] if reports else [])])
 

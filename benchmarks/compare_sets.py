@@ -12,15 +12,20 @@ from benchmarks.sets import SETS, BenchmarkSet, read_rows
 from benchmarks.traversal import GRAPH, QUESTIONS, spread
 from storage.evaluation_records import EvaluationQuestion
 
-PODCAST, PODCAST_QUESTIONS = "corpora/kevin_scott_podcast.jsonl.gz", "corpora/kevin_scott_questions.jsonl.gz"
+PODCAST, PODCAST_QUESTIONS = (
+    "corpora/kevin_scott_podcast.jsonl.gz",
+    "corpora/kevin_scott_questions.jsonl.gz",
+)
 GLOBAL_QUESTIONS, GRAPH_QUESTIONS = 20, 200
 CITED = ("citation_recall", "citation_precision")
 
 
 @dataclass(frozen=True)
 class CompareSet:
-    """A set to compare on. `write` puts what is indexed into a folder and returns it; `ask` reads the questions, at
-    most so many; `files` are below the data folder; `measures` are names of the product's."""
+    """A set to compare on. `write` puts what is indexed into a folder and returns it; `ask` reads
+    the questions, at most so many; `files` are below the data folder; `measures` are names of the
+    product's.
+    """
 
     name: str
     measures: tuple[str, ...]
@@ -38,14 +43,21 @@ def of_benchmark_set(name: str, *measures: str) -> CompareSet:
     """A published question set to compare on."""
     known = SETS[name]
     return CompareSet(
-        name=name, measures=measures, files=known.files, write=known.write, ask=known.read_questions,
+        name=name,
+        measures=measures,
+        files=known.files,
+        write=known.write,
+        ask=known.read_questions,
         published=partial(_published, known) if known.peers_field else None,
-    )  # fmt: skip
+    )
 
 
 def _published(known: BenchmarkSet, data: Path) -> Mapping[str, float]:
     questions = known.read_questions(data, None)
-    return {name: quality(questions, lists, [8])["all@8"] for name, lists in known.read_peers(data).items()}
+    return {
+        name: quality(questions, lists, [8])["all@8"]
+        for name, lists in known.read_peers(data).items()
+    }
 
 
 def _written(file: Path, folder: Path) -> Sequence[Path]:
@@ -69,14 +81,22 @@ def _write_samples(data: Path, folder: Path) -> Sequence[Path]:
 
 def _ask_samples(data: Path, limit: int | None) -> list[EvaluationQuestion]:
     """Those about the whole want the documents that speak of it, others an expected string."""
-    rows = [row for name in ("", "_extra", "_global") for row in read_rows(EXAMPLES / f"questions{name}.jsonl")]
+    rows = [
+        row
+        for name in ("", "_extra", "_global")
+        for row in read_rows(EXAMPLES / f"questions{name}.jsonl")
+    ]
     return [
         EvaluationQuestion(
-            id=row["id"], question=row["question"], kind=row["class"], answers=tuple(row["expected"]),
-            answerable=row["fallback"] != "abstained", gold_documents=tuple(row.get("covers") or row["documents"]),
+            id=row["id"],
+            question=row["question"],
+            kind=row["class"],
+            answers=tuple(row["expected"]),
+            answerable=row["fallback"] != "abstained",
+            gold_documents=tuple(row.get("covers") or row["documents"]),
         )
         for row in rows[:limit]
-    ]  # fmt: skip
+    ]
 
 
 def _write_podcast(data: Path, folder: Path) -> Sequence[Path]:
@@ -92,16 +112,27 @@ _ALL = (
     of_benchmark_set("hotpot_train100", "f1", "answer_in_text", "all_gold@8", *CITED),
     of_benchmark_set("2wiki_780", "all_gold@8", "ndcg@8"),
     CompareSet(
-        name="pathquestion_2h", measures=("values_exact", "values_f1"), files=(GRAPH, QUESTIONS), write=_write_graph,
-        ask=_ask_graph, embedding="none",
+        name="pathquestion_2h",
+        measures=("values_exact", "values_f1"),
+        files=(GRAPH, QUESTIONS),
+        write=_write_graph,
+        ask=_ask_graph,
+        embedding="none",
     ),
     CompareSet(
-        name="samples", measures=("answer_in_text", "abstention", "recall@8", *CITED), files=(), write=_write_samples,
+        name="samples",
+        measures=("answer_in_text", "abstention", "recall@8", *CITED),
+        files=(),
+        write=_write_samples,
         ask=_ask_samples,
     ),
     CompareSet(
-        name="kevin_scott", measures=("claims", "claim_clusters", *CITED), files=(PODCAST, PODCAST_QUESTIONS),
-        write=_write_podcast, ask=_ask_podcast, whole=True,
+        name="kevin_scott",
+        measures=("claims", "claim_clusters", *CITED),
+        files=(PODCAST, PODCAST_QUESTIONS),
+        write=_write_podcast,
+        ask=_ask_podcast,
+        whole=True,
     ),
-)  # fmt: skip
+)
 COMPARED = {known.name: known for known in _ALL}

@@ -1,5 +1,6 @@
-"""How often the answer stands in what a mode lays before the answering step: LightRAG's ablation (arXiv 2410.05779)
-without a model."""
+"""How often the answer stands in what a mode lays before the answering step: LightRAG's ablation
+(arXiv 2410.05779) without a model.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,16 +27,21 @@ CONTEXTS: dict[str, tuple[Mode, bool]] = {
 CONTEXT_TOKENS = 1_400
 
 
-async def standing(questions: Sequence[EvaluationQuestion], session: Session) -> tuple[int, dict[str, float]]:
+async def standing(
+    questions: Sequence[EvaluationQuestion], session: Session
+) -> tuple[int, dict[str, float]]:
     """How many questions can tell, and the share of them whose answer stands in each context.
 
-    Questions that hold an answer themselves, as one to choose from, and those of yes or no are left out.
+    Questions that hold an answer themselves, as one to choose from, and those of yes or no are left
+    out.
     """
     asked = [question for question in questions if _tells(question)]
     hits = dict.fromkeys(CONTEXTS, 0)
     for question in asked:
         for name, (mode, tables_alone) in CONTEXTS.items():
-            hits[name] += holds(await context(question.question, mode, session, tables_alone), question.answers)
+            hits[name] += holds(
+                await context(question.question, mode, session, tables_alone), question.answers
+            )
     return len(asked), {name: round(count / max(len(asked), 1), 4) for name, count in hits.items()}
 
 
@@ -46,7 +52,9 @@ async def context(question: str, mode: Mode, session: Session, tables_alone: boo
     if mode in LEVEL_OF:
         models = Models({}, policy=Policy.of("medium", given={"answer": CONTEXT_TOKENS}))
         laid = (await dual_level_search(replace(asked, search=search, models=models))).context
-        texts = [] if tables_alone else [f"{passage.title}: {passage.text}" for passage in laid.sources]
+        texts = (
+            [] if tables_alone else [f"{passage.title}: {passage.text}" for passage in laid.sources]
+        )
         return "\n".join([*(note.text for note in laid.notes), *texts])
     found = search.sources(await search.passages([question], search.depth, graph=mode != "naive"))
     return "\n".join(f"{passage.title}: {passage.text}" for passage in found)
@@ -54,4 +62,6 @@ async def context(question: str, mode: Mode, session: Session, tables_alone: boo
 
 def _tells(question: EvaluationQuestion) -> bool:
     yes_or_no = {"yes", "no"} & {answer.lower() for answer in question.answers}
-    return bool(question.answers) and not yes_or_no and not holds(question.question, question.answers)
+    return (
+        bool(question.answers) and not yes_or_no and not holds(question.question, question.answers)
+    )

@@ -1,13 +1,16 @@
-"""A corpus of any size from published passages: the real ones first, then the same with other names.
+"""A corpus of any size from published passages: the real ones first, then the same with other
+names.
 
-Beyond the supply a passage is a real one in which every name is replaced by a drawn one, so that names go on as they
-began: how many are new, how often the known ones return, and of which words new ones are made. Names of one, two, three
-and more words are drawn apart. The next draw is new with the probability that the growth of the real ones gives
-(distinct names ~ mentions^β, Heaps; β by least squares over the last three quarters of the real mentions), else it is a
-known one in proportion to how often it was named, less β (the two-parameter Chinese restaurant, Pitman and Yor 1997). A
-new name is put together of words that are drawn the same way from the words of names; a new word is the head of one and
-the tail of another. The subject of a passage is one that no other passage has. Sentences keep all other words, so that
-beyond the supply the vocabulary outside of names does not grow.
+Beyond the supply a passage is a real one in which every name is replaced by a drawn one, so that
+names go on as they began: how many are new, how often the known ones return, and of which words new
+ones are made. Names of one, two, three and more words are drawn apart. The next draw is new with
+the probability that the growth of the real ones gives (distinct names ~ mentions^β, Heaps; β by
+least squares over the last three quarters of the real mentions), else it is a known one in
+proportion to how often it was named, less β (the two-parameter Chinese restaurant, Pitman and Yor
+1997). A new name is put together of words that are drawn the same way from the words of names; a
+new word is the head of one and the tail of another. The subject of a passage is one that no other
+passage has. Sentences keep all other words, so that beyond the supply the vocabulary outside of
+names does not grow.
 """
 
 import random
@@ -22,7 +25,12 @@ from tests.server.words import names, sentences
 
 SUPPLY = tuple(
     f"multihop/{name}.jsonl.gz"
-    for name in ("2wiki_corpus_6119", "2wiki_train100_corpus", "hotpot_train100_corpus", "musique_train100_corpus")
+    for name in (
+        "2wiki_corpus_6119",
+        "2wiki_train100_corpus",
+        "hotpot_train100_corpus",
+        "musique_train100_corpus",
+    )
 )
 MOST_WORDS = 4  # in the name of a class of its own; longer ones are drawn together
 _SEED, _TRIES = 7, 30
@@ -33,15 +41,24 @@ _CALENDAR = frozenset(
 
 
 def enlarged(data: Path, count: int) -> tuple[list[Row], dict[str, dict[str, Cell]]]:
-    """So many passages {id, title, text}, the first of any larger number too, and how their names are spread."""
+    """So many passages {id, title, text}, the first of any larger number too, and how their names
+    are spread.
+    """
     rng = random.Random(_SEED)  # noqa: S311 -- to be repeatable, not secret
-    supply = list({row["title"]: row for file in SUPPLY for row in read_rows(data / file) if row["title"]}.values())
+    supply = list(
+        {
+            row["title"]: row for file in SUPPLY for row in read_rows(data / file) if row["title"]
+        }.values()
+    )
     rng.shuffle(supply)
     if not supply:
         raise DataMissingError(f"{data} has no passage.")
     spread = _Spread()
     real = [(row["title"], row["text"], names_of(row["title"], row["text"])) for row in supply]
-    rows = [{"id": str(place), "title": title, "text": text} for place, (title, text, _) in enumerate(real[:count])]
+    rows = [
+        {"id": str(place), "title": title, "text": text}
+        for place, (title, text, _) in enumerate(real[:count])
+    ]
     statistics = {}
     for place, (title, _, found) in enumerate(real, 1):
         spread.add(title.partition(" (")[0], found)
@@ -53,13 +70,18 @@ def enlarged(data: Path, count: int) -> tuple[list[Row], dict[str, dict[str, Cel
         title, text = spread.renamed(*rng.choice(real), rng)
         rows.append({"id": str(len(rows)), "title": title, "text": text})
         if len(rows) in steps:
-            statistics[f"{len(rows):,}, {len(rows) - len(real):,} of them made"] = spread.statistics(len(rows))
+            statistics[f"{len(rows):,}, {len(rows) - len(real):,} of them made"] = (
+                spread.statistics(len(rows))
+            )
     return rows, statistics
 
 
 def names_of(title: str, text: str) -> list[str]:
     """The names of a passage, each once, the title's first."""
-    found = [title.partition(" (")[0], *(name for sentence in sentences(text) for name in names(sentence))]
+    found = [
+        title.partition(" (")[0],
+        *(name for sentence in sentences(text) for name in names(sentence)),
+    ]
     return [name for name in dict.fromkeys(found) if name not in _CALENDAR]
 
 
@@ -80,7 +102,9 @@ class _Drawn:
 
     def fit(self) -> None:
         """β from the last three quarters, in which the growth has settled."""
-        points = [(at + 1, self.growth[at]) for at in range(len(self.growth) // 4, len(self.growth), 50)]
+        points = [
+            (at + 1, self.growth[at]) for at in range(len(self.growth) // 4, len(self.growth), 50)
+        ]
         self.beta = min(0.99, exponent(points)) if len(points) > 2 else 0.5
         self.growth = []
 
@@ -96,7 +120,9 @@ class _Drawn:
 
 
 class _Spread:
-    """Names by how many words they have, their words by place (first, inner, last), and the subjects of passages."""
+    """Names by how many words they have, their words by place (first, inner, last), and the
+    subjects of passages.
+    """
 
     def __init__(self) -> None:
         self.names: dict[int, _Drawn] = defaultdict(_Drawn)
@@ -117,9 +143,12 @@ class _Spread:
         for drawn in (*self.names.values(), *self.words.values()):
             drawn.fit()
 
-    def renamed(self, title: str, text: str, found: Sequence[str], rng: random.Random) -> tuple[str, str]:
-        """Title and text with other names, the longest replaced first; a word of a name alone becomes the word that
-        stands in its place in the new one."""
+    def renamed(
+        self, title: str, text: str, found: Sequence[str], rng: random.Random
+    ) -> tuple[str, str]:
+        """Title and text with other names, the longest replaced first; a word of a name alone
+        becomes the word that stands in its place in the new one.
+        """
         bare, bracket, rest = title.partition(" (")
         new = {bare: self._named(bare, rng, subject=True)}
         parts = dict(_parts(bare, new[bare]))
@@ -129,7 +158,9 @@ class _Spread:
                 parts = {**dict(_parts(name, new[name])), **parts}
         new = parts | new
         self.add(new[bare], [new[name] for name in found])
-        pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(new, key=len, reverse=True)))})(?!\w)")
+        pattern = re.compile(
+            rf"\b(?:{'|'.join(map(re.escape, sorted(new, key=len, reverse=True)))})(?!\w)"
+        )
         return f"{new[bare]}{bracket}{rest}", pattern.sub(lambda match: new[match.group()], text)
 
     def _named(self, old: str, rng: random.Random, subject: bool = False) -> str:
@@ -144,7 +175,9 @@ class _Spread:
 
     def _new(self, old: str, rng: random.Random) -> str:
         """A name of as many words; those that join ("of", "the") stay."""
-        return " ".join(word if word.islower() else self._word(place, rng) for place, word in _placed(old))
+        return " ".join(
+            word if word.islower() else self._word(place, rng) for place, word in _placed(old)
+        )
 
     def _word(self, place: str, rng: random.Random) -> str:
         drawn = self.words[place]

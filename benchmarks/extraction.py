@@ -1,4 +1,6 @@
-"""Which of the names that a reader would list extraction without a model finds, and how many others beside them."""
+"""Which of the names that a reader would list extraction without a model finds, and how many others
+beside them.
+"""
 
 import time
 from collections import Counter
@@ -17,7 +19,8 @@ _OFTEN = 2  # an entity that the model named in so many chunks is no whim
 def extraction(run: Run) -> None:
     """Which of the names that a reader would list are found without a model?
 
-    A story against the entities that gpt-4o named at least twice (precision: against all that it named).
+    A story against the entities that gpt-4o named at least twice (precision: against all that it
+    named).
     """
     figures, missed = story(list(read_rows(run.file(STORY))))
     run.table("names", {"story": figures})
@@ -26,7 +29,9 @@ def extraction(run: Run) -> None:
 
 def story(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
     """Figures against the entities that the model named at least twice, and those that were missed."""
-    theirs = Counter(name for row in rows for name in {fold_name(entity["name"]) for entity in row["entities"]})
+    theirs = Counter(
+        name for row in rows for name in {fold_name(entity["name"]) for entity in row["entities"]}
+    )
     reference = {name for name, count in theirs.items() if count >= _OFTEN}
     names_in("", rows[0]["text"])  # loads the tokenizer, which is paid once
     started = time.process_time()

@@ -40,18 +40,27 @@ class JudgedClaim(Record):
     def scored(self, scorer: Scorer) -> tuple[float, bool | None]:
         """The least score of its sentences, and the worst flag."""
         shown = list(self.passages.values())
-        rows = [row for row in ground_scored(self.text, self.passages, shown, self.question, scorer) if row[1]]
+        rows = [
+            row
+            for row in ground_scored(self.text, self.passages, shown, self.question, scorer)
+            if row[1]
+        ]
         flags = {flag.supported for flag, _ in rows}
-        return min((score for _, score in rows), default=0.0), (False if False in flags else True in flags or None)
+        return min((score for _, score in rows), default=0.0), (
+            False if False in flags else True in flags or None
+        )
 
 
-@measure(option("--cross-encoder", metavar="NAME", help="also measure this model: a name or a folder"), files=[FILE])
+@measure(
+    option("--cross-encoder", metavar="NAME", help="also measure this model: a name or a folder"),
+    files=[FILE],
+)
 def grounding(run: Run) -> None:
     """How well do grounding flags agree with people's verdicts on a model's claims?
 
-    The claims of recorded GPT-4 answers to questions of experts (ExpertQA), by the passages that they cite. A person
-    called each claim's support complete, or not: incomplete, partial or missing. All that is missing cites nothing, so
-    the claims that cite are counted apart.
+    The claims of recorded GPT-4 answers to questions of experts (ExpertQA), by the passages that
+    they cite. A person called each claim's support complete, or not: incomplete, partial or
+    missing. All that is missing cites nothing, so the claims that cite are counted apart.
     """
     rows = list(read_rows(run.file(FILE)))[: run.limit]
     claims = [claim for number, row in enumerate(rows) for claim in claims_of(number, row)]
@@ -67,7 +76,11 @@ def grounding(run: Run) -> None:
             claims, [{True: 1.0, None: 0.5, False: 0.0}[flag] for _, flag in judged]
         )
         for verdict, number in Counter(claim.verdict for claim in claims).most_common():
-            flags = [flag for claim, (_, flag) in zip(claims, judged, strict=True) if claim.verdict == verdict]
+            flags = [
+                flag
+                for claim, (_, flag) in zip(claims, judged, strict=True)
+                if claim.verdict == verdict
+            ]
             shares = {
                 told: share([flag is value for flag in flags])
                 for told, value in (("supported", True), ("unsupported", False), ("not told", None))
@@ -83,12 +96,16 @@ def claims_of(number: int, row: Row) -> list[JudgedClaim]:
     """The claims of an answer that have a verdict."""
     return [
         JudgedClaim(
-            number=number, question=row["question"], text=claim["text"], passages=passages_of(row),
-            cites=tuple(f"[{cite}]" for cite in claim["cites"]), verdict=claim["support"],
+            number=number,
+            question=row["question"],
+            text=claim["text"],
+            passages=passages_of(row),
+            cites=tuple(f"[{cite}]" for cite in claim["cites"]),
+            verdict=claim["support"],
         )
         for claim in row["claims"]
         if claim["support"] not in (None, "N/A")
-    ]  # fmt: skip
+    ]
 
 
 def passages_of(row: Row) -> dict[str, str]:
@@ -106,7 +123,9 @@ def both_areas(claims: Sequence[JudgedClaim], scores: Sequence[float]) -> dict[s
     citing = [place for place, claim in enumerate(claims) if claim.cites]
     return {
         "all claims": auc(claims, scores),
-        "claims that cite": auc([claims[place] for place in citing], [scores[place] for place in citing]),
+        "claims that cite": auc(
+            [claims[place] for place in citing], [scores[place] for place in citing]
+        ),
     }
 
 
@@ -118,7 +137,11 @@ def made_up_is_flagged(row: Row) -> bool:
 
 
 def area(scores: NDArray[np.float64], gold: NDArray[np.bool_]) -> float:
-    """The area under the ROC curve: how often a supported claim has a higher score than another; ties count half."""
+    """The area under the ROC curve: how often a supported claim has a higher score than another;
+    ties count half.
+    """
     first, second = scores[gold], scores[~gold]
-    higher = (first[:, None] > second[None, :]).sum() + 0.5 * (first[:, None] == second[None, :]).sum()
+    higher = (first[:, None] > second[None, :]).sum() + 0.5 * (
+        first[:, None] == second[None, :]
+    ).sum()
     return float(higher / max(len(first) * len(second), 1))

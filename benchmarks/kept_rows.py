@@ -1,4 +1,6 @@
-"""Rows that stay between runs: each is in the file as soon as it is there, so that a killed run loses none."""
+"""Rows that stay between runs: each is in the file as soon as it is there, so that a killed run
+loses none.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,6 +1,7 @@
 """LightRAG's API server beside ours: the same passages, questions, clients and model server.
 
-Its environment is made by hand: `python -m venv ENV && ENV/bin/pip install 'lightrag-hku[api]==1.5.7'`.
+Its environment is made by hand: `python -m venv ENV && ENV/bin/pip install
+'lightrag-hku[api]==1.5.7'`.
 """
 
 import asyncio
@@ -37,34 +38,59 @@ KINDS = ["Person", "Location", "Organization", "Event", "Artifact"]
 
 
 @measure(
-    option("--environment", type=Path, required=True, metavar="ENV", help="where LightRAG is installed"),
+    option(
+        "--environment", type=Path, required=True, metavar="ENV", help="where LightRAG is installed"
+    ),
     option("--passages", type=whole_number, default=100, metavar="N", help="(100)"),
     option("--clients", type=whole_number, default=10, metavar="N", help="that ask at once (10)"),
-    option("--questions", type=whole_number, default=4, metavar="N", help="of each client in a round (4)"),
-    option("--rounds", type=whole_number, default=5, metavar="N", help="of each server in turn (5)"),
+    option(
+        "--questions",
+        type=whole_number,
+        default=4,
+        metavar="N",
+        help="of each client in a round (4)",
+    ),
+    option(
+        "--rounds", type=whole_number, default=5, metavar="N", help="of each server in turn (5)"
+    ),
     files=[PASSAGES],
 )
 def lightrag(run: Run) -> None:
-    """What does a question cost LightRAG's API server, and what ours, beside the same model server without latency?
+    """What does a question cost LightRAG's API server, and what ours, beside the same model server
+    without latency?
 
-    Both answer in LightRAG's mode `mix`, ours in `auto` too, with no cache and no memory. The rounds of the servers
-    alternate; processor seconds are those of the server's process and, apart, those that the model server took for it.
+    Both answer in LightRAG's mode `mix`, ours in `auto` too, with no cache and no memory. The
+    rounds of the servers alternate; processor seconds are those of the server's process and, apart,
+    those that the model server took for it.
     """
     options, folder = run.options, run.workspace("lightrag")
     program = options.environment / "bin" / "lightrag-server"
     if not program.exists():
-        raise DataMissingError(f"{program} is not there. Install it: pip install 'lightrag-hku[api]==1.5.7'.")
+        raise DataMissingError(
+            f"{program} is not there. Install it: pip install 'lightrag-hku[api]==1.5.7'."
+        )
     rows = passages(options.data, options.passages)
-    questions = list(dict.fromkeys(question for _, question in questions_about([row["title"] for row in rows], 40)))
+    questions = list(
+        dict.fromkeys(
+            question for _, question in questions_about([row["title"] for row in rows], 40)
+        )
+    )
     each = options.clients * options.questions
     with _models() as (models, model_process):
         key = {"LM": "openai/m", "EMBEDDING": "openai/m"}
         for role, name in key.items():
             os.environ |= {f"TRELLIS_{role}": name, f"TRELLIS_{role}_BASE_URL": f"{models}/v1"}
             os.environ |= {f"TRELLIS_{role}_API_KEY": "none"}
-        os.environ |= {"TRELLIS_MEMORY": "off", "TRELLIS_ANSWER_CACHE": "false", "TRELLIS_CONCURRENCY": "16"}
+        os.environ |= {
+            "TRELLIS_MEMORY": "off",
+            "TRELLIS_ANSWER_CACHE": "false",
+            "TRELLIS_CONCURRENCY": "16",
+        }
         write_rows(rows, folder / "corpus.jsonl")
-        with served(folder / "ws") as (ours, our_process), _lightrag(program, folder, models) as (theirs, process):
+        with (
+            served(folder / "ws") as (ours, our_process),
+            _lightrag(program, folder, models) as (theirs, process),
+        ):
             index: dict[str, dict[str, Cell]] = {}
             for name, pid, work in (
                 ("LightRAG", process.pid, _put(theirs, rows)),
@@ -73,22 +99,48 @@ def lightrag(run: Run) -> None:
                 index[name] = _spent([pid, model_process.pid], lambda work=work: asyncio.run(work))  # type: ignore[misc]
             run.table("index run", index)
             systems: Mapping[str, tuple[str, Callable[[str], dict[str, object]], int]] = {
-                "LightRAG mix": (f"{theirs}/query", lambda text: {"query": text, "mode": "mix"}, process.pid),
-                "Trellis mix": (f"{ours}/api/v1/ask", lambda text: {"question": text, "mode": "mix"}, our_process.pid),
-                "Trellis auto": (f"{ours}/api/v1/ask", lambda text: {"question": text}, our_process.pid),
+                "LightRAG mix": (
+                    f"{theirs}/query",
+                    lambda text: {"query": text, "mode": "mix"},
+                    process.pid,
+                ),
+                "Trellis mix": (
+                    f"{ours}/api/v1/ask",
+                    lambda text: {"question": text, "mode": "mix"},
+                    our_process.pid,
+                ),
+                "Trellis auto": (
+                    f"{ours}/api/v1/ask",
+                    lambda text: {"question": text},
+                    our_process.pid,
+                ),
             }
             rounds: dict[str, list[dict[str, Cell]]] = {name: [] for name in systems}
             for number in range(options.rounds + 1):
                 for name, (address, body, pid) in systems.items():
-                    asked = [questions[(number * each + at) * STRIDE % len(questions)] for at in range(each)]
-                    figures = _round(address, [body(text) for text in asked], options.clients, pid, model_process.pid)
-                    rounds[name] += [{**figures, **_calls(models, each)}] if number else []  # the first one warms up
-            run.table("questions, medians of the rounds", {name: _medians(own) for name, own in rounds.items()})
+                    asked = [
+                        questions[(number * each + at) * STRIDE % len(questions)]
+                        for at in range(each)
+                    ]
+                    figures = _round(
+                        address,
+                        [body(text) for text in asked],
+                        options.clients,
+                        pid,
+                        model_process.pid,
+                    )
+                    rounds[name] += (
+                        [{**figures, **_calls(models, each)}] if number else []
+                    )  # the first one warms up
+            run.table(
+                "questions, medians of the rounds",
+                {name: _medians(own) for name, own in rounds.items()},
+            )
 
 
 def _round(
     address: str, bodies: Sequence[dict[str, object]], clients: int, pid: int, models: int
-) -> dict[str, Cell]:  # fmt: skip
+) -> dict[str, Cell]:
     """What clients got that share out the questions, and what a question took."""
     times: list[float] = []
     failed: list[str] = []
@@ -108,16 +160,22 @@ def _round(
             await asyncio.gather(*(client(bodies[at::clients]) for at in range(clients)))
 
     spent = _spent([pid, models], lambda: asyncio.run(load()))
-    seconds = {name: float(value or 0) / len(bodies) for name, value in spent.items() if name != "wall s"}
+    seconds = {
+        name: float(value or 0) / len(bodies) for name, value in spent.items() if name != "wall s"
+    }
     return {
-        "errors": len(failed), **{f"{name} each": value for name, value in seconds.items()},
-        "a second": len(bodies) / float(spent["wall s"] or 1), "p50 s": median(times),
+        "errors": len(failed),
+        **{f"{name} each": value for name, value in seconds.items()},
+        "a second": len(bodies) / float(spent["wall s"] or 1),
+        "p50 s": median(times),
         "p95 s": quantiles(times, n=20)[-1],
-    }  # fmt: skip
+    }
 
 
 def _medians(rounds: Sequence[Mapping[str, Cell]]) -> dict[str, Cell]:
-    figures: dict[str, Cell] = {name: median(float(row[name] or 0) for row in rounds) for name in rounds[0]}
+    figures: dict[str, Cell] = {
+        name: median(float(row[name] or 0) for row in rounds) for name in rounds[0]
+    }
     return {**figures, "errors": sum(int(row["errors"] or 0) for row in rounds)}
 
 
@@ -126,7 +184,11 @@ def _spent(pids: Sequence[int], work: Callable[[], object]) -> dict[str, Cell]:
     before, started = [_cpu(pid) for pid in pids], time.monotonic()
     work()
     server, models = (_cpu(pid) - first for pid, first in zip(pids, before, strict=True))
-    return {"server cpu s": server, "model server cpu s": models, "wall s": time.monotonic() - started}
+    return {
+        "server cpu s": server,
+        "model server cpu s": models,
+        "wall s": time.monotonic() - started,
+    }
 
 
 def _cpu(pid: int) -> float:
@@ -143,20 +205,25 @@ def _calls(models: str, questions: int) -> dict[str, Cell]:
     return {"calls each": calls / questions, "tokens in each": found["prompt_tokens"] / questions}
 
 
-# --- the servers -----------------------------------------------------------------------------------------------------
+# --- the servers ----------------------------------------------------------------------------------
 
 
 @contextmanager
 def _process(
     words: Sequence[str], folder: Path, log: Path, **environment: str
-) -> Iterator["subprocess.Popen[str]"]:  # fmt: skip
+) -> Iterator["subprocess.Popen[str]"]:
     with (
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(  # noqa: S603 -- Python itself, and the program that was named
-            words, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=errors, text=True,
+            words,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         ) as process,
-    ):  # fmt: skip
+    ):
         try:
             yield process
         finally:
@@ -171,20 +238,46 @@ def _models() -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
 
 
 @contextmanager
-def _lightrag(program: Path, folder: Path, models: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """LightRAG's API server on an empty store, without caches, reranker and a second look for entities."""
+def _lightrag(
+    program: Path, folder: Path, models: str
+) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """LightRAG's API server on an empty store, without caches, reranker and a second look for
+    entities.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    environment = {"HOST": "127.0.0.1", "PORT": port, "WORKING_DIR": str(folder / "store"), "LOG_LEVEL": "WARNING"}
-    environment |= {"INPUT_DIR": str(folder / "inputs"), "ENABLE_LLM_CACHE": "false", "RERANK_BINDING": "null"}
-    environment |= {"MAX_GLEANING": "0", "MAX_ASYNC": "16", "EMBEDDING_FUNC_MAX_ASYNC": "16", "EMBEDDING_DIM": "384"}
+    environment = {
+        "HOST": "127.0.0.1",
+        "PORT": port,
+        "WORKING_DIR": str(folder / "store"),
+        "LOG_LEVEL": "WARNING",
+    }
+    environment |= {
+        "INPUT_DIR": str(folder / "inputs"),
+        "ENABLE_LLM_CACHE": "false",
+        "RERANK_BINDING": "null",
+    }
+    environment |= {
+        "MAX_GLEANING": "0",
+        "MAX_ASYNC": "16",
+        "EMBEDDING_FUNC_MAX_ASYNC": "16",
+        "EMBEDDING_DIM": "384",
+    }
     for role in ("LLM", "EMBEDDING"):
-        environment |= {f"{role}_BINDING": "openai", f"{role}_BINDING_HOST": f"{models}/v1", f"{role}_MODEL": "m"}
+        environment |= {
+            f"{role}_BINDING": "openai",
+            f"{role}_BINDING_HOST": f"{models}/v1",
+            f"{role}_MODEL": "m",
+        }
         environment[f"{role}_BINDING_API_KEY"] = "none"
-    # Its tokenizer would be fetched from the network; litellm, which asks the network when imported, brings the file.
+    # Its tokenizer would be fetched from the network; litellm, which asks the network when
+    # imported, brings the file.
     brought = find_spec("litellm")
-    tokenizers = Path(brought.origin if brought and brought.origin else ".").parent / "litellm_core_utils/tokenizers"
+    tokenizers = (
+        Path(brought.origin if brought and brought.origin else ".").parent
+        / "litellm_core_utils/tokenizers"
+    )
     environment["TIKTOKEN_CACHE_DIR"] = str(tokenizers)
     with _process([str(program)], folder, folder / "log", **environment) as process:
         for _ in range(1200):
@@ -192,7 +285,9 @@ def _lightrag(program: Path, folder: Path, models: str) -> Iterator[tuple[str, "
                 if httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).is_success:
                     break
             if process.poll() is not None:
-                raise DataMissingError(f"LightRAG's server ended: {(folder / 'log').read_text(encoding='utf-8')}")
+                raise DataMissingError(
+                    f"LightRAG's server ended: {(folder / 'log').read_text(encoding='utf-8')}"
+                )
             time.sleep(0.5)
         yield f"http://127.0.0.1:{port}", process
 
@@ -211,7 +306,7 @@ async def _put(address: str, rows: Sequence[Mapping[str, str]]) -> None:
                 raise RuntimeError(f"LightRAG failed at {counts['failed']} passages.")
 
 
-# --- the model server ------------------------------------------------------------------------------------------------
+# --- the model server -----------------------------------------------------------------------------
 
 
 class BothServer(app.ModelServer):
@@ -226,14 +321,25 @@ class BothServer(app.ModelServer):
 
 
 def lightrag_answer(texts: Sequence[str]) -> str:
-    """What a model would say to the messages of LightRAG 1.5.7: entities and relations, keywords, or an answer."""
+    """What a model would say to the messages of LightRAG 1.5.7: entities and relations, keywords,
+    or an answer.
+    """
     whole, last = "\n".join(texts), texts[-1]
     if "---Input Text---" in last:
         passage = last.split("---Input Text---", 1)[1].strip().strip("`").strip()
         found = answer_step("extract", {"passage": passage, "kinds": KINDS})
-        rows = [["entity", row["name"], row["kind"], row["description"] or row["name"]] for row in found["entities"]]
+        rows = [
+            ["entity", row["name"], row["kind"], row["description"] or row["name"]]
+            for row in found["entities"]
+        ]
         rows += [
-            ["relation", row["source"], row["target"], row["predicate"], row["description"] or row["predicate"]]
+            [
+                "relation",
+                row["source"],
+                row["target"],
+                row["predicate"],
+                row["description"] or row["predicate"],
+            ]
             for row in found["relations"]
         ]
         return "\n".join([*map(COLUMN.join, rows), END])
@@ -242,14 +348,23 @@ def lightrag_answer(texts: Sequence[str]) -> str:
     if "User Query:" in whole and "high_level_keywords" in whole:
         question = whole.rpartition("User Query:")[2].split("---Output---")[0].strip()
         found = answer_step("keywords", {"question": question})
-        return json.dumps({"high_level_keywords": found["high"], "low_level_keywords": found["low"]})
+        return json.dumps(
+            {"high_level_keywords": found["high"], "low_level_keywords": found["low"]}
+        )
     passages = re.findall(r'"content": ?("(?:[^"\\]|\\.)*")', whole)
-    evidence = "\n\n".join(f"[{place}] t: {json.loads(text)}" for place, text in enumerate(passages, 1))
-    return answer_step("answer", {"question": last, "evidence": evidence})["answer"] or "The documents do not say."
+    evidence = "\n\n".join(
+        f"[{place}] t: {json.loads(text)}" for place, text in enumerate(passages, 1)
+    )
+    return (
+        answer_step("answer", {"question": last, "evidence": evidence})["answer"]
+        or "The documents do not say."
+    )
 
 
 async def _serve() -> None:
-    runner = web.AppRunner(BothServer().app(), access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        BothServer().app(), access_log=None, handler_cancellation=True, shutdown_timeout=1.0
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)

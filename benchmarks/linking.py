@@ -16,14 +16,22 @@ SET = "2wiki_6119"
 
 
 @measure(
-    option("--texts", type=Path, metavar="DIR", help="ask the Chinese questions of the documents there instead"),
-    sets=files_of(*SETS), default=[SET], optional=True,
-)  # fmt: skip
+    option(
+        "--texts",
+        type=Path,
+        metavar="DIR",
+        help="ask the Chinese questions of the documents there instead",
+    ),
+    sets=files_of(*SETS),
+    default=[SET],
+    optional=True,
+)
 def linking(run: Run) -> None:
     """Do questions find the entities that they name, also in lower case and misspelt?
 
-    `kept` is the share of the links of the questions as written, `more` counts links that only this way gave,
-    `unlinked` the names told as unknown. With --texts the passages of `chinese_questions.jsonl` are looked for.
+    `kept` is the share of the links of the questions as written, `more` counts links that only this
+    way gave, `unlinked` the names told as unknown. With --texts the passages of
+    `chinese_questions.jsonl` are looked for.
     """
     if run.options.texts:
         runtime, _ = index([run.options.texts], settings_in(run.workspace("texts")))
@@ -31,9 +39,13 @@ def linking(run: Run) -> None:
             asyncio.run(_chinese(run, session))
         return
     if not run.options.data:
-        raise DataMissingError("Name the folder of the published data (--data DIR) or of the texts (--texts DIR).")
+        raise DataMissingError(
+            "Name the folder of the published data (--data DIR) or of the texts (--texts DIR)."
+        )
     for name in run.options.sets:
-        questions = [question.question for question in SETS[name].read_questions(run.options.data, run.limit)]
+        questions = [
+            question.question for question in SETS[name].read_questions(run.options.data, run.limit)
+        ]
         with open_set(run, name) as session:
             _links(run, name, questions, session)
 
@@ -60,7 +72,9 @@ def _links(run: Run, name: str, questions: list[str], session: Session) -> None:
             "links": sum(map(len, linked)),
             "kept": sum(len(found & before) for found, before in pairs) / sum(map(len, first)),
             "more": sum(len(found - before) for found, before in pairs),
-            "unlinked": sum(len(index.names.unlinked(text, one)) for text, one in zip(asked, links, strict=True)),
+            "unlinked": sum(
+                len(index.names.unlinked(text, one)) for text, one in zip(asked, links, strict=True)
+            ),
             "CPU ms": ms,
         }
     run.table(f"{name}: {len(questions)} questions, {len(index.entities)} entities", rows)
@@ -71,7 +85,13 @@ async def _chinese(run: Run, session: Session) -> None:
     ranks = []
     for row in rows:
         found = (await retrieve_passages(row["question"], AskOptions(k=5), session)).passages
-        right = [row["evidence"] in passage.text and passage.document == row["document"] for passage in found]
+        right = [
+            row["evidence"] in passage.text and passage.document == row["document"]
+            for passage in found
+        ]
         ranks.append(right.index(True) + 1 if any(right) else 0)
     hits = {f"hit@{k}": share([0 < rank <= k for rank in ranks]) for k in (1, 3, 5)}
-    run.table(f"Chinese questions, {len(session.index.chunks)} passages", {"all": {"questions": len(rows), **hits}})
+    run.table(
+        f"Chinese questions, {len(session.index.chunks)} passages",
+        {"all": {"questions": len(rows), **hits}},
+    )

@@ -27,7 +27,9 @@ MODES: dict[str, AskOptions] = {
 
 
 class Result(Record):
-    """How one question was answered, and the seconds that it took, by the clock and of the processor."""
+    """How one question was answered, and the seconds that it took, by the clock and of the
+    processor.
+    """
 
     question: EvaluationQuestion
     right: bool
@@ -50,9 +52,10 @@ class Result(Record):
 def loong(run: Run) -> None:
     """Are questions over many financial reports answered exactly, and what does it cost?
 
-    Loong's financial questions of its four tasks, each asked over its own documents, offline: `full` lets the
-    structure be chosen, `chunk` fixes it to passages, `naive` is plain vector and word search. Exact match by task
-    and language; the rule is stated in benchmarks/loong_rule.py and is ours.
+    Loong's financial questions of its four tasks, each asked over its own documents, offline:
+    `full` lets the structure be chosen, `chunk` fixes it to passages, `naive` is plain vector and
+    word search. Exact match by task and language; the rule is stated in benchmarks/loong_rule.py
+    and is ours.
     """
     options = run.options
     questions = questions_in(options.data)[: run.limit]
@@ -78,7 +81,9 @@ def loong(run: Run) -> None:
             cost = {
                 "seconds": share([result.wall for result in results]),
                 "CPU s": share([result.cpu for result in results]),
-                "excerpts": share([result.answer.trace.answered_by == "excerpts" for result in results]),
+                "excerpts": share(
+                    [result.answer.trace.answered_by == "excerpts" for result in results]
+                ),
                 "calls": share([usage.calls for usage in usages]),
                 "tokens": share([usage.input_tokens + usage.output_tokens for usage in usages]),
             }
@@ -112,12 +117,16 @@ def language_in(question: EvaluationQuestion) -> str:
     return "zh" if is_han(question.question) else "en"
 
 
-async def answered(questions: Sequence[EvaluationQuestion], options: AskOptions, session: Session) -> list[Result]:
+async def answered(
+    questions: Sequence[EvaluationQuestion], options: AskOptions, session: Session
+) -> list[Result]:
     """Every question in one mode."""
     results = []
     for question in questions:
         wall, cpu = time.monotonic(), time.process_time()
-        answer = await answer_question(question.question, replace(options, documents=question.documents), session)
+        answer = await answer_question(
+            question.question, replace(options, documents=question.documents), session
+        )
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
         right = is_right(question, answer.values, answer.answer)
         results.append(Result(question=question, right=right, answer=answer, wall=wall, cpu=cpu))
@@ -127,11 +136,15 @@ async def answered(questions: Sequence[EvaluationQuestion], options: AskOptions,
 def exact_match(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
     """The share of right answers by task, and of those in each language."""
     rows: dict[str, dict[str, Cell]] = {}
-    for kind in [kind for kind in LEVELS if any(result.question.kind == kind for result in results)]:
+    for kind in [
+        kind for kind in LEVELS if any(result.question.kind == kind for result in results)
+    ]:
         own = [result for result in results if result.question.kind == kind]
         rows[kind] = {"questions": len(own), "right": share([result.right for result in own])}
         for language in ("en", "zh"):
-            rows[kind][language] = share([one.right for one in own if language_in(one.question) == language])
+            rows[kind][language] = share(
+                [one.right for one in own if language_in(one.question) == language]
+            )
     return rows
 
 

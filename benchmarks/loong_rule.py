@@ -124,7 +124,10 @@ def _in_order(figures: Sequence[WrittenFigure], text: str) -> bool:
 def _directions(gold: str, answer: str) -> bool:
     """Whether every direction that the gold speaks of is one of the answer's."""
     own, other = fold(gold), fold(answer)
-    return all(not pattern.search(own) or pattern.search(other) is not None for pattern in (_UP, _DOWN, _SAME))
+    return all(
+        not pattern.search(own) or pattern.search(other) is not None
+        for pattern in (_UP, _DOWN, _SAME)
+    )
 
 
 def _same_classes(gold: str, names: Sequence[str], text: str) -> bool:
@@ -148,7 +151,9 @@ def _classes(text: str) -> dict[str, list[str]] | None:
 def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, frozenset[str]]:
     """The classes by their folded names, each thing by Loong's name for it."""
     return {
-        fold(name).strip(): frozenset(next((one for one in names if _called(one, thing)), thing) for thing in things)
+        fold(name).strip(): frozenset(
+            next((one for one in names if _called(one, thing)), thing) for thing in things
+        )
         for name, things in classes.items()
         if things
     }
@@ -156,7 +161,10 @@ def _folded(classes: dict[str, list[str]], names: Sequence[str]) -> dict[str, fr
 
 def figures_in(text: str) -> list[WrittenFigure]:
     """The figures of a text."""
-    return [WrittenFigure(text=text[part.start : part.end].strip(), number=part.number) for part in amounts_in(text)]
+    return [
+        WrittenFigure(text=text[part.start : part.end].strip(), number=part.number)
+        for part in amounts_in(text)
+    ]
 
 
 def same_name(one: str, other: str) -> bool:

@@ -93,15 +93,18 @@ async def fires(question: str, session: Session) -> bool:
 
 @measure(files=[GRAPH, QUESTIONS])
 def memory(run: Run) -> None:
-    """What does memory save, and does it ever answer for another question? (ERM4: 100 questions fill it, 200 follow.)
+    """What does memory save, and does it ever answer for another question? (ERM4: 100 questions
+    fill it, 200 follow.)
 
-    PathQuestion: the triples of one subject are one document, so that sources can be told apart; questions with one
-    path ask the same in other words. One question of each group fills memory, the other two follow; then as many of
-    other groups with the same entity or the same relations are put to the trigger. Offline, by search.
+    PathQuestion: the triples of one subject are one document, so that sources can be told apart;
+    questions with one path ask the same in other words. One question of each group fills memory,
+    the other two follow; then as many of other groups with the same entity or the same relations
+    are put to the trigger. Offline, by search.
 
-    Retrieval work is counted in passages scored (every search scores all of the index) and in processor time of
-    searching. An answer is the same where its values are, and how well it is supported. The words and weights were
-    chosen on other groups and on the odd groups of our own sets (`memory_paraphrases`).
+    Retrieval work is counted in passages scored (every search scores all of the index) and in
+    processor time of searching. An answer is the same where its values are, and how well it is
+    supported. The words and weights were chosen on other groups and on the odd groups of our own
+    sets (`memory_paraphrases`).
     """
     folder = run.workspace("pathquestion_memory")
     indexed(folder, [{**row, "document": row["s"]} for row in read_rows(run.file(GRAPH))])
@@ -124,7 +127,9 @@ def memory(run: Run) -> None:
         for suffix in ("", "-wal", "-shm"):
             side.with_name(side.name + suffix).unlink(missing_ok=True)
         shutil.copy(filled, side)
-        rows[name], _ = _measured(open_runtime(settings_for(folder, **settings)), follow, wrong, base)
+        rows[name], _ = _measured(
+            open_runtime(settings_for(folder, **settings)), follow, wrong, base
+        )
     run.table(title, rows)
 
 
@@ -139,11 +144,15 @@ def groups_of(rows: Sequence[Row]) -> list[list[GroupedQuestion]]:
 
 
 def others(
-    filling: Sequence[Sequence[GroupedQuestion]], every: Sequence[Sequence[GroupedQuestion]], limit: int
+    filling: Sequence[Sequence[GroupedQuestion]],
+    every: Sequence[Sequence[GroupedQuestion]],
+    limit: int,
 ) -> list[GroupedQuestion]:
-    """Questions of groups that did not fill, which share an entity or the relations with one that did, in turn.
+    """Questions of groups that did not fill, which share an entity or the relations with one that
+    did, in turn.
 
-    A group with the same entity and the same relations asks the same, with another of its answers in mind.
+    A group with the same entity and the same relations asks the same, with another of its answers
+    in mind.
     """
     same = {(group[0].about, group[0].relations) for group in filling}
     entities, relations = {entity for entity, _ in same}, {path for _, path in same}
@@ -166,14 +175,19 @@ async def ask_all(questions: Sequence[GroupedQuestion], session: Session) -> Cos
         for question in questions:
             began = time.process_time()
             # The mode that has a memory: `auto` would walk these triples first.
-            response = await respond(await resources_for(question.text, AskOptions(mode=SEARCH), session), SEARCH)
+            response = await respond(
+                await resources_for(question.text, AskOptions(mode=SEARCH), session), SEARCH
+            )
             costs.seconds.append(time.process_time() - began)
             costs.add(response, question.facts)
     return costs
 
 
 def _measured(
-    runtime: Runtime, follow: Sequence[GroupedQuestion], wrong: Sequence[GroupedQuestion], base: Costs | None
+    runtime: Runtime,
+    follow: Sequence[GroupedQuestion],
+    wrong: Sequence[GroupedQuestion],
+    base: Costs | None,
 ) -> tuple[dict[str, Cell], Costs]:
     """The five costs of the questions that follow, and how often another question would be served."""
     with open_session(runtime) as session:
@@ -202,26 +216,38 @@ def _measured(
 def memory_paraphrases(run: Run) -> None:
     """Does the trigger know our own paraphrases, in Chinese and English, and no other question?
 
-    A group has a question that fills memory (`fill`), two in other words (`paraphrases`), one that differs in a name,
-    an attribute or a year and needs other evidence (`confusable`), and the two texts. The rules were written with the
-    odd groups in view; the even ones are measured apart, though one person wrote both.
+    A group has a question that fills memory (`fill`), two in other words (`paraphrases`), one that
+    differs in a name, an attribute or a year and needs other evidence (`confusable`), and the two
+    texts. The rules were written with the odd groups in view; the even ones are measured apart,
+    though one person wrote both.
     """
     for language in ("zh", "en"):
         groups = list(read_rows(DATA / f"memory_paraphrases_{language}.jsonl"))[: run.limit]
         folder = run.workspace(f"paraphrases_{language}")
         names = ("text", "confusable_text")
-        indexed(folder, [{"id": f"{group['group']}-{name}", "text": group[name]} for group in groups for name in names])
+        indexed(
+            folder,
+            [
+                {"id": f"{group['group']}-{name}", "text": group[name]}
+                for group in groups
+                for name in names
+            ],
+        )
         rows, wrong = {}, list[str]()
         for tau in OWN_TAUS:
             with open_session(open_runtime(settings_for(folder, tau=tau))) as session:
                 for group in groups if tau == OWN_TAUS[0] else ():
                     asyncio.run(answer_question(group["fill"], AskOptions(), session))
                 for name, part in (("odd", groups[::2]), ("even", groups[1::2]), ("all", groups)):
-                    hits = _served([text for group in part for text in group["paraphrases"]], session)
+                    hits = _served(
+                        [text for group in part for text in group["paraphrases"]], session
+                    )
                     false = _served([group["confusable"] for group in part], session)
                     rows[f"τ {tau} {name}"] = {
-                        "groups": len(part), "hit": share(list(hits.values())), "false": share(list(false.values()))
-                    }  # fmt: skip
+                        "groups": len(part),
+                        "hit": share(list(hits.values())),
+                        "false": share(list(false.values())),
+                    }
                     if tau == 0.9 and name == "odd":
                         wrong += [text for text, used in hits.items() if not used]
                         wrong += [text for text, used in false.items() if used]

@@ -1,4 +1,6 @@
-"""How well a real model answers: by Trellis at each effort, by a plain retriever with the same model, over the gold."""
+"""How well a real model answers: by Trellis at each effort, by a plain retriever with the same
+model, over the gold.
+"""
 
 import asyncio
 import hashlib
@@ -26,11 +28,13 @@ from tasks.evaluate.measures import holds, normalised, prediction, token_f1
 
 ASKED = ("hotpot_train100", "2wiki_train100", "musique_train100", "cmrc2018_zh")
 EFFORTS: dict[str, Effort] = {"low": "low", "medium": "medium", "high": "high"}
-# What a plain prompt is given: the passages that words and meaning find, those that Trellis finds, the gold ones.
+# What a plain prompt is given: the passages that words and meaning find, those that Trellis finds,
+# the gold ones.
 PASSAGES = ("plain", "ours", "gold")
 WAYS = (*PASSAGES, *EFFORTS)
 TOP = 5
-# Of three such prompts the one that the 1.5 billion parameters of a Qwen2.5 answered best by (docs/experiments.md).
+# Of three such prompts the one that the 1.5 billion parameters of a Qwen2.5 answered best by
+# (docs/experiments.md).
 PLAIN = """Answer the question using the passages. Reply with the answer only, as short as possible.
 
 {passages}
@@ -40,9 +44,23 @@ Answer:"""
 MOST_TOKENS = 256
 # How models write that they do not know.
 UNKNOWN = (
-    "unknown", "not mentioned", "not stated", "not specified", "not provided", "do not say", "does not say",
-    "no information", "cannot be determined", "未知", "不知道", "没有提到", "未提到", "未提及", "没有提及", "无法",
-)  # fmt: skip
+    "unknown",
+    "not mentioned",
+    "not stated",
+    "not specified",
+    "not provided",
+    "do not say",
+    "does not say",
+    "no information",
+    "cannot be determined",
+    "未知",
+    "不知道",
+    "没有提到",
+    "未提到",
+    "未提及",
+    "没有提及",
+    "无法",
+)
 
 
 class AnswerRow(Record):
@@ -67,7 +85,9 @@ class AnswerRow(Record):
 
 @dataclass(frozen=True)
 class AskedSet:
-    """A set that is asked: its index's folder, its passages by id, the file of its rows, and the plain prompt."""
+    """A set that is asked: its index's folder, its passages by id, the file of its rows, and the
+    plain prompt.
+    """
 
     name: str
     folder: Path
@@ -98,7 +118,10 @@ def measure_answers(run: Run, model: str) -> None:
             {way: figures(own) for way, own in rows.items()},
         )
         for own in rows.values():
-            run.show(f"{row.way:7}{row.id}: {row.question} | {row.gold} | {row.said!r:.200}" for row in own)
+            run.show(
+                f"{row.way:7}{row.id}: {row.question} | {row.gold} | {row.said!r:.200}"
+                for row in own
+            )
 
 
 def chosen(known: BenchmarkSet, run: Run) -> list[EvaluationQuestion]:
@@ -106,7 +129,8 @@ def chosen(known: BenchmarkSet, run: Run) -> list[EvaluationQuestion]:
     questions = known.read_questions(run.options.data, None)
     if not any(question.answers for question in questions):
         raise DataMissingError(f"The questions of {known.name} have no answers.")
-    return random.Random(run.options.seed).sample(questions, len(questions))[: run.limit]  # noqa: S311 -- a choice
+    # A choice.
+    return random.Random(run.options.seed).sample(questions, len(questions))[: run.limit]  # noqa: S311
 
 
 def is_unknown(answer: str) -> bool:
@@ -119,8 +143,12 @@ def figures(rows: Sequence[AnswerRow]) -> dict[str, Cell]:
     """The figures of one way."""
     return {
         "n": len(rows),
-        "EM": share([any(normalised(row.said) == normalised(gold) for gold in row.gold) for row in rows]),
-        "F1": share([max((token_f1(row.said, gold) for gold in row.gold), default=0.0) for row in rows]),
+        "EM": share(
+            [any(normalised(row.said) == normalised(gold) for gold in row.gold) for row in rows]
+        ),
+        "F1": share(
+            [max((token_f1(row.said, gold) for gold in row.gold), default=0.0) for row in rows]
+        ),
         "contained": share([holds(f"{row.answer}\n{row.said}", row.gold) for row in rows]),
         "abstained": share([row.fallback == "abstained" for row in rows]),
         "failed": share([bool(row.error) for row in rows]),
@@ -132,29 +160,47 @@ def figures(rows: Sequence[AnswerRow]) -> dict[str, Cell]:
     }
 
 
-def rows_of(run: Run, asked: AskedSet, way: str, questions: Sequence[EvaluationQuestion]) -> list[AnswerRow]:
+def rows_of(
+    run: Run, asked: AskedSet, way: str, questions: Sequence[EvaluationQuestion]
+) -> list[AnswerRow]:
     """What the questions get in one way; each row is kept as soon as it is there."""
     options, path = run.options, asked.folder / asked.kept
     helpers = None if way in PASSAGES else run.options.helpers
     shown = f"{way} + {', '.join(helpers)}" if helpers else way
     known = _read(path, options.model) if path.is_file() else {}
-    model = {} if way in PASSAGES else {
-        "lm": f"openai/{options.model}", "lm_base_url": options.base_url, "lm_api_key": "none",
-        "timeout": options.timeout, "concurrency": 1, "profile": options.profile,
-        "helper_steps": helpers,
-    }  # fmt: skip
-    plain = PlainModel(options.base_url, options.model, options.timeout, asked.folder / "plain.jsonl", asked.prompt)
+    model = (
+        {}
+        if way in PASSAGES
+        else {
+            "lm": f"openai/{options.model}",
+            "lm_base_url": options.base_url,
+            "lm_api_key": "none",
+            "timeout": options.timeout,
+            "concurrency": 1,
+            "profile": options.profile,
+            "helper_steps": helpers,
+        }
+    )
+    plain = PlainModel(
+        options.base_url, options.model, options.timeout, asked.folder / "plain.jsonl", asked.prompt
+    )
     rows = []
     with open_session(open_runtime(settings_in(asked.folder, **model))) as session:
         for question in questions:
             if way in PASSAGES:
                 documents = asyncio.run(_documents(way, question, session))
-                row = plain.answered(asked.name, way, question, [asked.texts[name] for name in documents])
+                row = plain.answered(
+                    asked.name, way, question, [asked.texts[name] for name in documents]
+                )
             else:
                 row = asyncio.run(_asked(asked.name, EFFORTS[way], question, session))
             row = row.model_copy(update={"model": options.model, "way": shown})
             old = known.get((options.model, row.id, row.way))
-            if old is not None and not row.tokens_in and (old.answer, old.error) == (row.answer, row.error):
+            if (
+                old is not None
+                and not row.tokens_in
+                and (old.answer, old.error) == (row.answer, row.error)
+            ):
                 row = old  # every call came from the cache
             known[options.model, row.id, row.way] = row
             replace_rows((one.model_dump() for one in known.values()), path)
@@ -163,8 +209,13 @@ def rows_of(run: Run, asked: AskedSet, way: str, questions: Sequence[EvaluationQ
 
 
 def _read(path: Path, model: str) -> dict[tuple[str, str, str], AnswerRow]:
-    """The rows of a file by model, question and way; those that name no model are taken for this one's."""
-    rows = [AnswerRow.model_validate({**row, "model": row.get("model") or model}) for row in read_rows(path)]
+    """The rows of a file by model, question and way; those that name no model are taken for this
+    one's.
+    """
+    rows = [
+        AnswerRow.model_validate({**row, "model": row.get("model") or model})
+        for row in read_rows(path)
+    ]
     return {(row.model, row.id, row.way): row for row in rows}
 
 
@@ -177,21 +228,36 @@ async def _documents(way: str, question: EvaluationQuestion, session: Session) -
     return list(dict.fromkeys(passage.document for passage in found.passages))[:TOP]
 
 
-async def _asked(name: str, effort: Effort, question: EvaluationQuestion, session: Session) -> AnswerRow:
+async def _asked(
+    name: str, effort: Effort, question: EvaluationQuestion, session: Session
+) -> AnswerRow:
     started = time.monotonic()
-    about = {"set": name, "id": question.id, "way": effort, "question": question.question, "gold": question.answers}
+    about = {
+        "set": name,
+        "id": question.id,
+        "way": effort,
+        "question": question.question,
+        "gold": question.answers,
+    }
     try:
         answer = await answer_question(question.question, AskOptions(effort=effort), session)
     except Exception as error:  # noqa: BLE001 -- a question that fails is counted, the others go on
-        return AnswerRow.model_validate(about | {"answer": "", "said": "", "error": str(error)[:500]})
+        return AnswerRow.model_validate(
+            about | {"answer": "", "said": "", "error": str(error)[:500]}
+        )
     used = answer.usage
     return AnswerRow.model_validate(
-        about | {
-            "answer": answer.answer, "said": prediction(answer), "fallback": answer.fallback,
-            "tokens_in": used.input_tokens, "tokens_out": used.output_tokens, "calls": used.calls,
+        about
+        | {
+            "answer": answer.answer,
+            "said": prediction(answer),
+            "fallback": answer.fallback,
+            "tokens_in": used.input_tokens,
+            "tokens_out": used.output_tokens,
+            "calls": used.calls,
             "seconds": time.monotonic() - started,
         }
-    )  # fmt: skip
+    )
 
 
 @dataclass
@@ -209,18 +275,32 @@ class PlainModel:
     ) -> AnswerRow:
         """The model's reply to the plain prompt over these passages, (title, text) each."""
         shown = "\n\n".join(f"{title}: {text}" if title else text for title, text in passages)
-        about = {"set": name, "id": question.id, "way": way, "question": question.question, "gold": question.answers}
+        about = {
+            "set": name,
+            "id": question.id,
+            "way": way,
+            "question": question.question,
+            "gold": question.answers,
+        }
         try:
             reply = self.reply(self.prompt.format(passages=shown, question=question.question))
         except (OSError, ValueError, LookupError) as error:  # no server, or no answer of a model
-            return AnswerRow.model_validate(about | {"answer": "", "said": "", "error": str(error)[:500]})
+            return AnswerRow.model_validate(
+                about | {"answer": "", "said": "", "error": str(error)[:500]}
+            )
         text = str(reply["text"]).strip()
         return AnswerRow.model_validate(
-            about | {
-                "answer": text, "said": text, "fallback": "abstained" if is_unknown(text) else "", "calls": 1,
-                "tokens_in": reply["tokens_in"], "tokens_out": reply["tokens_out"], "seconds": reply["seconds"],
+            about
+            | {
+                "answer": text,
+                "said": text,
+                "fallback": "abstained" if is_unknown(text) else "",
+                "calls": 1,
+                "tokens_in": reply["tokens_in"],
+                "tokens_out": reply["tokens_out"],
+                "seconds": reply["seconds"],
             }
-        )  # fmt: skip
+        )
 
     def reply(self, prompt: str) -> dict[str, object]:
         """The reply to a prompt, from the file where it has been asked before."""
@@ -229,20 +309,26 @@ class PlainModel:
         if known := next((row for row in rows if row["key"] == key), None):
             return dict(known)
         body = {
-            "model": self.model, "temperature": 0, "max_tokens": MOST_TOKENS,
+            "model": self.model,
+            "temperature": 0,
+            "max_tokens": MOST_TOKENS,
             "messages": [{"role": "user", "content": prompt}],
-        }  # fmt: skip
+        }
         request = urllib.request.Request(  # noqa: S310 -- the address is the user's
-            f"{self.base_url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            f"{self.base_url}/chat/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
         )
         started = time.monotonic()
         with urllib.request.urlopen(request, timeout=self.timeout) as response:  # noqa: S310
             data = json.load(response)
         used = data.get("usage") or {}
         row: dict[str, object] = {
-            "key": key, "text": data["choices"][0]["message"]["content"] or "",
-            "tokens_in": used.get("prompt_tokens", 0), "tokens_out": used.get("completion_tokens", 0),
+            "key": key,
+            "text": data["choices"][0]["message"]["content"] or "",
+            "tokens_in": used.get("prompt_tokens", 0),
+            "tokens_out": used.get("completion_tokens", 0),
             "seconds": time.monotonic() - started,
-        }  # fmt: skip
+        }
         replace_rows([*rows, row], self.kept)
         return row

@@ -1,4 +1,6 @@
-"""The entities and relations that a model's extraction finds, beside those that GPT-4o and GPT-3.5 listed."""
+"""The entities and relations that a model's extraction finds, beside those that GPT-4o and GPT-3.5
+listed.
+"""
 
 import asyncio
 import hashlib
@@ -55,13 +57,18 @@ class GraphRow(AskedRow):
 
 
 def measure_graph(run: Run, models: Models, model: str) -> None:
-    """Extract from the passages, and compare with the lists; the rules without a model stand beside it."""
+    """Extract from the passages, and compare with the lists; the rules without a model stand beside
+    it.
+    """
     run.need(*FILES)
     half = max((run.limit or PASSAGES) // 2, 1)
     kept = KeptRows(run.workspace("graph") / "rows.jsonl", GraphRow)
     step = extractor(models, 0, UNTAILORED, claims=False)
     table: dict[str, dict[str, Cell]] = {}
-    for source, passages in (("GPT-4o, a novel", novel(run, half)), ("GPT-3.5, Wikipedia", wikipedia(run, half))):
+    for source, passages in (
+        ("GPT-4o, a novel", novel(run, half)),
+        ("GPT-3.5, Wikipedia", wikipedia(run, half)),
+    ):
         rows = []
         for passage in passages:
             row = asyncio.run(extracted(step, passage, model, kept))
@@ -79,7 +86,7 @@ def measure_graph(run: Run, models: Models, model: str) -> None:
     run.table(f"graph: {cell_text(half)} passages of each list, {told}", table)
 
 
-# --- the lists -------------------------------------------------------------------------------------------------------
+# --- the lists ------------------------------------------------------------------------------------
 
 
 def novel(run: Run, many: int) -> list[ListedPassage]:
@@ -118,22 +125,34 @@ def spread(rows: Sequence[T], many: int) -> Sequence[T]:
     return rows[:: max(len(rows) // many, 1)][:many]
 
 
-# --- what is found ---------------------------------------------------------------------------------------------------
+# --- what is found --------------------------------------------------------------------------------
 
 
-async def extracted(step: Extract, passage: ListedPassage, model: str, kept: KeptRows[GraphRow]) -> GraphRow:
+async def extracted(
+    step: Extract, passage: ListedPassage, model: str, kept: KeptRows[GraphRow]
+) -> GraphRow:
     """What the step finds, from the file where this was asked before; a failure is a row."""
     module = step.module
-    parts = [model, module.prompt_hash, module.shape, step.models.calls.max_tokens, passage.title, passage.text]
+    parts = [
+        model,
+        module.prompt_hash,
+        module.shape,
+        step.models.calls.max_tokens,
+        passage.title,
+        passage.text,
+    ]
     asked = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     known = kept.rows.get(asked)
-    if known is not None and not (known.problem and not known.calls):  # one that got no reply is asked again
+    if known is not None and not (
+        known.problem and not known.calls
+    ):  # one that got no reply is asked again
         return known
     recorder, started, problem, found = ReplyRecorder(), time.monotonic(), "", Extracted()
     try:
         with dspy.context(callbacks=[recorder], disable_history=True):
             found = await step.run(passage.title, passage.text)
-    except Exception as error:  # noqa: BLE001 -- a passage that is lost is counted, the others go on
+    # A passage that is lost is counted, the others go on.
+    except Exception as error:  # noqa: BLE001
         problem = f"{type(error).__name__}: {error}"[:500]
     row = GraphRow(
         asked=asked,
@@ -166,13 +185,14 @@ def pairs_of(found: Extracted) -> tuple[tuple[str, str], ...]:
     return tuple((relation.source, relation.target) for relation in found.relations)
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
 def compared(passages: Sequence[ListedPassage], rows: Sequence[GraphRow]) -> dict[str, Cell]:
     """Names and pairs of names beside those that were listed, over all passages together.
 
-    Names are equal by HotpotQA's rules; in a pair the order does not count. "About": one of two names holds the other.
+    Names are equal by HotpotQA's rules; in a pair the order does not count. "About": one of two
+    names holds the other.
     """
     listed = [set(map(normalised, passage.names)) for passage in passages]
     found = [set(map(normalised, row.names)) for row in rows]
@@ -186,18 +206,22 @@ def compared(passages: Sequence[ListedPassage], rows: Sequence[GraphRow]) -> dic
         "names listed": sum(map(len, listed)),
         "found": sum(map(len, found)),
         "recall": share([name in own for names, own in both for name in names]),
-        "about": share([any(alike(name, one) for one in own) for names, own in both for name in names]),
+        "about": share(
+            [any(alike(name, one) for one in own) for names, own in both for name in names]
+        ),
         "precision": share([name in names for names, own in both for name in own]),
-        "in passage": share([
-            holds(f"{passage.title}\n{passage.text}", [name])
-            for passage, row in zip(passages, rows, strict=True)
-            for name in row.names
-        ]),
+        "in passage": share(
+            [
+                holds(f"{passage.title}\n{passage.text}", [name])
+                for passage, row in zip(passages, rows, strict=True)
+                for name in row.names
+            ]
+        ),
         "relations listed": sum(map(len, listed_pairs)),
         "relations": sum(map(len, found_pairs)),
         "their recall": share([pair in own for pairs, own in both_pairs for pair in pairs]),
         "their precision": share([pair in pairs for pairs, own in both_pairs for pair in own]),
-    }  # fmt: skip
+    }
 
 
 def taken(rows: Sequence[GraphRow]) -> dict[str, Cell]:

@@ -1,4 +1,6 @@
-"""How a model does each step that asks one: its form, its loops, what it copies, its language, what it takes."""
+"""How a model does each step that asks one: its form, its loops, what it copies, its language, what
+it takes.
+"""
 
 import asyncio
 import time
@@ -21,7 +23,20 @@ from prompts.registry import forms, steps
 
 QUICK_INPUTS = 5
 # What the line of a step tells; the table at the end has the rest.
-SHOWN = ("n", "first", "repaired", "refused", "failed", "looping", "copied", "foreign", "in", "out", "s", "quality")
+SHOWN = (
+    "n",
+    "first",
+    "repaired",
+    "refused",
+    "failed",
+    "looping",
+    "copied",
+    "foreign",
+    "in",
+    "out",
+    "s",
+    "quality",
+)
 
 
 class ReplyRecorder(BaseCallback):  # type: ignore[misc]  # DSPy's has no types
@@ -33,8 +48,12 @@ class ReplyRecorder(BaseCallback):  # type: ignore[misc]  # DSPy's has no types
 
     @property
     def tried_again(self) -> bool:
-        """Whether a call went on from an earlier one, or repeated it; a step may make several that do not."""
-        return any(later.startswith(earlier) for earlier, later in combinations(self._asked.values(), 2))
+        """Whether a call went on from an earlier one, or repeated it; a step may make several that
+        do not.
+        """
+        return any(
+            later.startswith(earlier) for earlier, later in combinations(self._asked.values(), 2)
+        )
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: Mapping[str, Any]) -> None:
         """Keep what is asked."""
@@ -67,7 +86,11 @@ def measure_steps(run: Run, models: Models, model: str) -> None:
         done = [asyncio.run(answered(name, step, material, model, kept)) for material in given]
         rows, marks = [row for row, _ in done], [mark for _, mark in done]
         table[name] = {**figures(step.step, rows, marks), "prompt": _prompt_hash(step)}
-        told = (f"{column} {cell_text(table[name][column])}" for column in SHOWN if table[name][column] is not None)
+        told = (
+            f"{column} {cell_text(table[name][column])}"
+            for column in SHOWN
+            if table[name][column] is not None
+        )
         print(f"{name}: {', '.join(told)}", flush=True)
         problems = [row.problem for row in rows if row.outcome == "failed"]
         if problems:
@@ -108,7 +131,8 @@ async def answered(
             row = await ask(case, asked)
             kept.add(row)
         return row, marks_of(case, row)
-    except Exception as error:  # noqa: BLE001 -- what cannot be asked or judged stands beside the others
+    # What cannot be asked or judged stands beside the others.
+    except Exception as error:  # noqa: BLE001
         problem = f"{type(error).__name__}: {error}"[:500]
         number = material.number
         failed = StepRow(asked="", step=name, number=number, outcome="failed", problem=problem)

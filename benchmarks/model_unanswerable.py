@@ -32,8 +32,9 @@ SHOWN = ("n", "abstained", "supported", "failed", "calls", "in", "out", "s")
 def measure_unanswerable(run: Run, model: str) -> None:
     """Ask questions of other corpora in each way; a table for each language.
 
-    English: MuSiQue's questions over HotpotQA's passages, without those whose answer stands in a passage that is found.
-    Chinese: every second passage of CMRC 2018 is indexed, and questions on the others are asked.
+    English: MuSiQue's questions over HotpotQA's passages, without those whose answer stands in a
+    passage that is found. Chinese: every second passage of CMRC 2018 is indexed, and questions on
+    the others are asked.
     """
     run.need(*(name for known in (ENGLISH, FOREIGN, CHINESE) for name in SETS[known].files))
     data: Path = run.options.data
@@ -56,11 +57,15 @@ def _english(run: Run, data: Path) -> tuple[AskedSet, list[EvaluationQuestion]]:
     folder = run.workspace(ENGLISH)
     index(SETS[ENGLISH].write(data, folder), settings_in(folder))
     every = SETS[FOREIGN].read_questions(data, None)
-    asked = replace(AskedSet.of(SETS[ENGLISH], data, folder), kept="unanswerable.jsonl", prompt=PROMPT)
+    asked = replace(
+        AskedSet.of(SETS[ENGLISH], data, folder), kept="unanswerable.jsonl", prompt=PROMPT
+    )
     return asked, asyncio.run(_unknown(every, folder, run.limit or QUESTIONS))
 
 
-async def _unknown(questions: Sequence[EvaluationQuestion], folder: Path, many: int) -> list[EvaluationQuestion]:
+async def _unknown(
+    questions: Sequence[EvaluationQuestion], folder: Path, many: int
+) -> list[EvaluationQuestion]:
     """The first so many questions that no passage found for them answers."""
     chosen: list[EvaluationQuestion] = []
     with open_session(open_runtime(settings_in(folder))) as session:
@@ -78,5 +83,7 @@ def _chinese(run: Run, data: Path) -> tuple[AskedSet, list[EvaluationQuestion]]:
     folder = run.workspace(f"{CHINESE}_half")
     corpus, _, outside = halves(data, folder)
     index([corpus], settings_in(folder))
-    asked = replace(AskedSet.of(SETS[CHINESE], data, folder), kept="unanswerable.jsonl", prompt=PROMPT)
+    asked = replace(
+        AskedSet.of(SETS[CHINESE], data, folder), kept="unanswerable.jsonl", prompt=PROMPT
+    )
     return asked, outside[: run.limit or QUESTIONS]

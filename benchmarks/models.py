@@ -14,36 +14,60 @@ PARTS = ("steps", "answers", "unanswerable", "graph")
 
 
 @measure(
-    option("--base-url", required=True, help="the server, with OpenAI's protocol: http://127.0.0.1:8080/v1"),
+    option(
+        "--base-url",
+        required=True,
+        help="the server, with OpenAI's protocol: http://127.0.0.1:8080/v1",
+    ),
     option("--model", required=True, metavar="NAME", help="the model, as the server calls it"),
-    option("--parts", type=names_of(PARTS), default=list(PARTS), metavar="A,B", help=", ".join(PARTS)),
+    option(
+        "--parts", type=names_of(PARTS), default=list(PARTS), metavar="A,B", help=", ".join(PARTS)
+    ),
     option("--steps", type=lambda text: text.split(","), metavar="A,B", help="these steps (all)"),
     option("--quick", action="store_true", help="the steps alone, 5 inputs each"),
     option("--ways", type=names_of(WAYS), default=list(WAYS), metavar="A,B", help=", ".join(WAYS)),
     option("--seed", type=int, default=7, help="which questions are taken, and in which order (7)"),
-    option("--profile", choices=("auto", "small", "large"), default="auto", help="what the model can do (auto)"),
     option(
-        "--helpers", type=names_of(HELPERS), metavar="A,B",
+        "--profile",
+        choices=("auto", "small", "large"),
+        default="auto",
+        help="what the model can do (auto)",
+    ),
+    option(
+        "--helpers",
+        type=names_of(HELPERS),
+        metavar="A,B",
         help="of the answers by Trellis: these helping steps ask the model (as the profile says)",
     ),
-    option("--timeout", type=whole_number, default=1_800, help="seconds that an answer may take (1,800)"),
     option(
-        "--sets", dest="question_sets", type=names_of(ASKED), default=list(ASKED[:1]), metavar="A,B",
+        "--timeout",
+        type=whole_number,
+        default=1_800,
+        help="seconds that an answer may take (1,800)",
+    ),
+    option(
+        "--sets",
+        dest="question_sets",
+        type=names_of(ASKED),
+        default=list(ASKED[:1]),
+        metavar="A,B",
         help=f"of the answers: {', '.join(ASKED)} ({ASKED[0]})",
     ),
-)  # fmt: skip
+)
 def models(run: Run) -> None:
-    """How well does a real model do each step, and answer, beside a plain retriever with the same model?
+    """How well does a real model do each step, and answer, beside a plain retriever with the same
+    model?
 
-    `steps`: each step gets inputs from indexes that no model made (20, or --limit); told are the shares in form at the
-    first try, after a repair, refused, going round, copying an example, in another language, and what a call takes.
-    `answers`: `plain` is BM25 and vectors fused, the first five passages and one prompt of three lines; `ours` the same
-    prompt over Trellis' first five; `gold` over the passages that answer the question (a ceiling); `low`, `medium` and
-    `high` are Trellis itself, its index made without a model. Exact match and F1 by HotpotQA's rules; "contained" is
-    the share of answers that hold the gold answer.
-    `unanswerable`: the same ways on 30 questions that the corpus does not answer, in English and in Chinese.
-    `graph`: names and relations of 40 passages, beside what GPT-4o and GPT-3.5 listed.
-    With --keep all stays: a second run, after a kill too, asks only what is missing or has changed.
+    `steps`: each step gets inputs from indexes that no model made (20, or --limit); told are the
+    shares in form at the first try, after a repair, refused, going round, copying an example, in
+    another language, and what a call takes. `answers`: `plain` is BM25 and vectors fused, the first
+    five passages and one prompt of three lines; `ours` the same prompt over Trellis' first five;
+    `gold` over the passages that answer the question (a ceiling); `low`, `medium` and `high` are
+    Trellis itself, its index made without a model. Exact match and F1 by HotpotQA's rules;
+    "contained" is the share of answers that hold the gold answer. `unanswerable`: the same ways on
+    30 questions that the corpus does not answer, in English and in Chinese. `graph`: names and
+    relations of 40 passages, beside what GPT-4o and GPT-3.5 listed. With --keep all stays: a second
+    run, after a kill too, asks only what is missing or has changed.
     """
     parts = ["steps"] if run.options.quick else run.options.parts
     if "steps" in parts:
@@ -60,7 +84,12 @@ def models_of(run: Run) -> Models:
     """The model for every role, without a cache: rows are kept instead."""
     options = run.options
     settings = settings_in(
-        run.workspace("steps"), lm=f"openai/{options.model}", lm_base_url=options.base_url, lm_api_key="none",
-        timeout=options.timeout, concurrency=1, profile=options.profile,
-    )  # fmt: skip
+        run.workspace("steps"),
+        lm=f"openai/{options.model}",
+        lm_base_url=options.base_url,
+        lm_api_key="none",
+        timeout=options.timeout,
+        concurrency=1,
+        profile=options.profile,
+    )
     return open_runtime(settings).models.without_cache()

@@ -1,4 +1,6 @@
-"""Whether the best excerpts answer natural questions: measured on a handbook, read by hand on our own documents."""
+"""Whether the best excerpts answer natural questions: measured on a handbook, read by hand on our
+own documents.
+"""
 
 import asyncio
 import re
@@ -37,20 +39,27 @@ class Row(Record):
 
 
 @measure(
-    option("--own", metavar="NAME=WORKSPACE", help="print what our own questions over that corpus (docs, seeds) get"),
-    files=[CORPUS, QUESTIONS], optional=True,
-)  # fmt: skip
+    option(
+        "--own",
+        metavar="NAME=WORKSPACE",
+        help="print what our own questions over that corpus (docs, seeds) get",
+    ),
+    files=[CORPUS, QUESTIONS],
+    optional=True,
+)
 def natural(run: Run) -> None:
     """Do the best excerpts answer natural questions over a medical handbook?
 
-    An answer is its first 450 characters as they are shown; its recall is the share of the gold answer's content
-    words in them. Beside it stand the first 450 characters of the first passage, and fifteen lines that rank
-    sentences by rare words. --own docs=WORKSPACE prints what our own questions (`natural_questions.jsonl`) get, to be
-    judged by hand.
+    An answer is its first 450 characters as they are shown; its recall is the share of the gold
+    answer's content words in them. Beside it stand the first 450 characters of the first passage,
+    and fifteen lines that rank sentences by rare words. --own docs=WORKSPACE prints what our own
+    questions (`natural_questions.jsonl`) get, to be judged by hand.
     """
     if run.options.own:
         name, _, workspace = run.options.own.partition("=")
-        with open_session(open_runtime(Settings(workspace=Path(workspace), memory="off"))) as session:
+        with open_session(
+            open_runtime(Settings(workspace=Path(workspace), memory="off"))
+        ) as session:
             print("\n".join(own_answers(name, session)))
     if run.options.data is None:
         return
@@ -61,7 +70,9 @@ def natural(run: Run) -> None:
         rows = [_row(question, session) for question in questions]
         spent = _milliseconds([question["question"] for question in questions[:40]], session)
     parts = {"all": rows, "odd places": rows[1::2], "even places": rows[::2]}
-    figures = {name: figures_of([row for row in part if row.kind in PLAIN]) for name, part in parts.items()}
+    figures = {
+        name: figures_of([row for row in part if row.kind in PLAIN]) for name, part in parts.items()
+    }
     others = figures_of([row for row in rows if row.kind not in PLAIN])
     run.table(
         f"handbook: choosing the excerpts takes {spent:.1f} CPU ms a question",
@@ -82,7 +93,9 @@ def offered(question: str, session: Session) -> list[OfferedPassage]:
 def _row(question: Mapping[str, str], session: Session) -> Row:
     rarity = session.index.lexicon.idf_of
     passages = offered(question["question"], session)
-    answer = best_excerpts(question["question"], passages, rarity, partial(cosines, session.runtime.embedder))
+    answer = best_excerpts(
+        question["question"], passages, rarity, partial(cosines, session.runtime.embedder)
+    )
     return Row(
         kind=question["question_type"],
         abstained=not answer.excerpts,
@@ -102,7 +115,9 @@ def _content(text: str) -> set[str]:
     return {word for word in _WORD.findall(fold(text)) if word not in STOPWORDS}
 
 
-def fifteen_lines(question: str, passages: Sequence[OfferedPassage], rarity: Callable[[str], float]) -> str:
+def fifteen_lines(
+    question: str, passages: Sequence[OfferedPassage], rarity: Callable[[str], float]
+) -> str:
     """The three best sentences of the first six passages by the question's rare words alone."""
     wanted = content_terms(question)
     ranked: list[tuple[float, str]] = []
@@ -110,7 +125,9 @@ def fifteen_lines(question: str, passages: Sequence[OfferedPassage], rarity: Cal
         for start, end in sentences(passage.text):
             held = terms(passage.text[start:end])
             weight = sum(rarity(term) for term in wanted if term in held)
-            ranked.append((weight / (1 + 0.02 * len(held)) - 0.03 * passage.number, passage.text[start:end]))
+            ranked.append(
+                (weight / (1 + 0.02 * len(held)) - 0.03 * passage.number, passage.text[start:end])
+            )
     ranked.sort(key=lambda pair: -pair[0])
     return " ".join(text for _, text in ranked[:3])
 
@@ -120,7 +137,12 @@ def _milliseconds(questions: Sequence[str], session: Session) -> float:
     found = [(question, offered(question, session)) for question in questions]
     started = time.process_time()
     for question, passages in found:
-        best_excerpts(question, passages, session.index.lexicon.idf_of, partial(cosines, session.runtime.embedder))
+        best_excerpts(
+            question,
+            passages,
+            session.index.lexicon.idf_of,
+            partial(cosines, session.runtime.embedder),
+        )
     return 1000 * (time.process_time() - started) / max(len(found), 1)
 
 

@@ -19,8 +19,8 @@ ALIASES = "er/answer_alias_sets.jsonl.gz"
 def resolution(run: Run) -> None:
     """Which names are joined, and which of them wrongly?
 
-    The names are aliases of one thing without any text: told are the share of pairs of a set that end in one entity,
-    and the joins of names of different sets, which are wrong.
+    The names are aliases of one thing without any text: told are the share of pairs of a set that
+    end in one entity, and the joins of names of different sets, which are wrong.
     """
     figures, wrong = aliases(list(read_rows(run.file(ALIASES)))[: run.limit])
     run.table("aliases", {"joined": figures})
@@ -28,7 +28,9 @@ def resolution(run: Run) -> None:
 
 
 def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
-    """The recall of pairs of aliases, and the joins across sets; a name of several sets is not counted."""
+    """The recall of pairs of aliases, and the joins across sets; a name of several sets is not
+    counted.
+    """
     sets = [{str(row["canonical"]), *map(str, row["aliases"])} for row in rows]
     spread = Counter(name for names in sets for name in names)
     own = [sorted(name for name in names if spread[name] == 1) for names in sets]
@@ -44,7 +46,9 @@ def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
         "pairs": len(every),
         "recall": sum(entity[a] == entity[b] for a, b in every) / len(every),
         "by capitals and accents alone": sum(fold(a) == fold(b) for a, b in every) / len(every),
-        "joined wrongly": sum(place[a] != place[b] for names in mixed for a, b in combinations(names, 2)),
+        "joined wrongly": sum(
+            place[a] != place[b] for names in mixed for a, b in combinations(names, 2)
+        ),
         "mixed entities": len(mixed),
     }, [f"  wrong: {' | '.join(sorted(names))}" for names in mixed]
 
@@ -52,18 +56,31 @@ def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
 def _entities(names: Sequence[str]) -> dict[str, str]:
     """The entity of each name, where each stands in a document of its own, which says nothing else."""
     chunks = {
-        f"chk_{number:05}": _chunk(f"chk_{number:05}", f"d{number}", name, 0) for number, name in enumerate(names)
+        f"chk_{number:05}": _chunk(f"chk_{number:05}", f"d{number}", name, 0)
+        for number, name in enumerate(names)
     }
     alone = [
-        Extraction(chunk=key, mentions=(Mention(chunk=key, name=chunk.text, kind="thing", start=0, end=1),))
+        Extraction(
+            chunk=key, mentions=(Mention(chunk=key, name=chunk.text, kind="thing", start=0, end=1),)
+        )
         for key, chunk in chunks.items()
     ]
     graph: ResolvedGraph = build_graph(alone, chunks)
-    return {names[int(place.chunk.removeprefix("chk_"))]: place.item for place in graph.entity_occurrences}
+    return {
+        names[int(place.chunk.removeprefix("chk_"))]: place.item
+        for place in graph.entity_occurrences
+    }
 
 
 def _chunk(name: str, document: str, text: str, ordinal: int) -> Chunk:
     return Chunk(
-        id=name, document=document, ordinal=ordinal, start=0, end=len(text), text=text, tokens=1, language="en",
+        id=name,
+        document=document,
+        ordinal=ordinal,
+        start=0,
+        end=len(text),
+        text=text,
+        tokens=1,
+        language="en",
         title="",
-    )  # fmt: skip
+    )

@@ -1,4 +1,6 @@
-"""How good the search's rankings are beside plain ones and other systems', and what each part of it is worth."""
+"""How good the search's rankings are beside plain ones and other systems', and what each part of it
+is worth.
+"""
 
 import asyncio
 import random
@@ -54,28 +56,43 @@ class Job(Record):
 
 
 @measure(
-    option("--k", type=whole_number, nargs="+", default=[1, 2, 5, 8], metavar="K", help="cut-offs (1 2 5 8)"),
+    option(
+        "--k",
+        type=whole_number,
+        nargs="+",
+        default=[1, 2, 5, 8],
+        metavar="K",
+        help="cut-offs (1 2 5 8)",
+    ),
     option("--brief", action="store_true", help="the questions as they stand, and nothing else"),
     sets=files_of(*SETS),
 )
 def retrieval(run: Run) -> None:
-    """Are the passages found that published questions need, and what is each part of the search worth?
+    """Are the passages found that published questions need, and what is each part of the search
+    worth?
 
-    Every question as it stands, beside plain rankings and what other systems published; by kind; made worse on purpose;
-    with one part of the search left out after another; and how often the answer stands in what a mode lays before the
-    answering step. Each set is measured in a process of its own, whose peak memory is its own.
+    Every question as it stands, beside plain rankings and what other systems published; by kind;
+    made worse on purpose; with one part of the search left out after another; and how often the
+    answer stands in what a mode lays before the answering step. Each set is measured in a process
+    of its own, whose peak memory is its own.
     """
     for name in run.options.sets:
         job = Job(
-            name=name, data=run.options.data, folder=run.workspace(name), limit=run.limit, ks=tuple(run.options.k),
+            name=name,
+            data=run.options.data,
+            folder=run.workspace(name),
+            limit=run.limit,
+            ks=tuple(run.options.k),
             brief=run.options.brief,
-        )  # fmt: skip
+        )
         for title, rows in apart(measured, job).items():
             run.table(f"{name}: {title}", rows)
 
 
 def measured(job: Job) -> dict[str, Rows]:
-    """Index one set, unless its folder holds that index already, and ask its questions in every way: the tables."""
+    """Index one set, unless its folder holds that index already, and ask its questions in every
+    way: the tables.
+    """
     known = SETS[job.name]
     questions = known.read_questions(job.data, job.limit)
     runtime, report = index(known.write(job.data, job.folder), settings_in(job.folder))
@@ -91,10 +108,14 @@ def measured(job: Job) -> dict[str, Rows]:
             tables[f"the answer of {count} questions stands in the context"] = {"share": shares}
         passages = len(session.index.chunks)
     cost = {
-        "passages": passages, "questions": len(questions), "index s": report.seconds if report.published else None,
-        "open s": loaded, "ms a query": asking.milliseconds, "CPU ms": asking.cpu,
+        "passages": passages,
+        "questions": len(questions),
+        "index s": report.seconds if report.published else None,
+        "open s": loaded,
+        "ms a query": asking.milliseconds,
+        "CPU ms": asking.cpu,
         "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }  # fmt: skip
+    }
     return {"cost": {"all": cost}, **tables}
 
 
@@ -105,21 +126,30 @@ async def ranked(question: str, k: int, session: Session, mode: Mode = "auto") -
 
 
 def floors(question: str, k: int, session: Session) -> dict[str, list[str]]:
-    """What each plain ranking gives: words alone, meaning alone, and the two fused by reciprocal rank."""
+    """What each plain ranking gives: words alone, meaning alone, and the two fused by reciprocal
+    rank.
+    """
     index = session.index
     scores = index.lexicon.scores(question)
     lexical = [int(i) for i in np.argsort(-scores, kind="stable")[:50] if scores[i] > 0]
     near = session.dense([question])[0]
-    dense = [index.position[chunk] for chunk in sorted(near, key=lambda chunk: (-near[chunk], chunk))]
+    dense = [
+        index.position[chunk] for chunk in sorted(near, key=lambda chunk: (-near[chunk], chunk))
+    ]
     rankings = {"bm25": lexical, "dense": dense, "rrf": fused([lexical, dense])}
-    return {name: [index.chunks[place].document for place in found[:k]] for name, found in rankings.items()}
+    return {
+        name: [index.chunks[place].document for place in found[:k]]
+        for name, found in rankings.items()
+    }
 
 
 def quality(
     questions: Sequence[EvaluationQuestion], rankings: Sequence[Sequence[str]], ks: Sequence[int]
 ) -> dict[str, float]:
-    """By k the share of gold passages found, and of questions with all of them found; `rankings` holds the ranked
-    documents of each question. With one gold passage a question the two agree (hit@k)."""
+    """By k the share of gold passages found, and of questions with all of them found; `rankings`
+    holds the ranked documents of each question. With one gold passage a question the two agree
+    (hit@k).
+    """
     shares = {
         k: [
             len(set(question.gold_documents) & set(ranking[:k])) / len(question.gold_documents)
@@ -129,17 +159,25 @@ def quality(
     }
     return {
         **{f"recall@{k}": round(mean(found), 4) for k, found in shares.items()},
-        **{f"all@{k}": round(mean(float(one == 1) for one in found), 4) for k, found in shares.items()},
+        **{
+            f"all@{k}": round(mean(float(one == 1) for one in found), 4)
+            for k, found in shares.items()
+        },
     }
 
 
-def by_kind(questions: Sequence[EvaluationQuestion], rankings: Sequence[Sequence[str]], ks: Sequence[int]) -> Rows:
+def by_kind(
+    questions: Sequence[EvaluationQuestion], rankings: Sequence[Sequence[str]], ks: Sequence[int]
+) -> Rows:
     """For each kind of question how many there are and how good their rankings are."""
     groups: dict[str, list[tuple[EvaluationQuestion, Sequence[str]]]] = defaultdict(list)
     for question, ranking in zip(questions, rankings, strict=True):
         groups[question.kind].append((question, ranking))
     return {
-        kind: {"questions": len(pairs), **quality([q for q, _ in pairs], [ranking for _, ranking in pairs], ks)}
+        kind: {
+            "questions": len(pairs),
+            **quality([q for q, _ in pairs], [ranking for _, ranking in pairs], ks),
+        }
         for kind, pairs in sorted(groups.items())
     }
 
@@ -148,7 +186,11 @@ class Asking:
     """All questions of a set, asked in many ways; the first time tells what a question costs."""
 
     def __init__(
-        self, questions: Sequence[EvaluationQuestion], ks: Sequence[int], session: Session, peers: Peers
+        self,
+        questions: Sequence[EvaluationQuestion],
+        ks: Sequence[int],
+        session: Session,
+        peers: Peers,
     ) -> None:
         self.questions = questions
         self.peers = peers
@@ -160,7 +202,9 @@ class Asking:
         """The tables by heading; the first alone where `brief`."""
         rankings = await self._timed()
         ours = quality(self.questions, rankings, self.ks)
-        tables: dict[str, Rows] = {"as they stand": {"trellis": ours, **self._floors(), **self._peers()}}
+        tables: dict[str, Rows] = {
+            "as they stand": {"trellis": ours, **self._floors(), **self._peers()}
+        }
         if brief:
             return tables
         plain, unspelt = self.session, self.session.switched(SearchParts(fuzzy=False))
@@ -181,18 +225,28 @@ class Asking:
         # Vectors are kept once they are made; what making them costs is the embedder's.
         embedder = self.session.runtime.embedder
         embedder.embed(
-            [question.question for question in self.questions if embedder.reads(question.question)], query=True
+            [question.question for question in self.questions if embedder.reads(question.question)],
+            query=True,
         )
         wall, cpu = time.monotonic(), time.process_time()
-        rankings = [await ranked(question.question, max(self.ks), self.session) for question in self.questions]
+        rankings = [
+            await ranked(question.question, max(self.ks), self.session)
+            for question in self.questions
+        ]
         each = 1000 / len(self.questions)
-        self.milliseconds, self.cpu = each * (time.monotonic() - wall), each * (time.process_time() - cpu)
+        self.milliseconds, self.cpu = (
+            each * (time.monotonic() - wall),
+            each * (time.process_time() - cpu),
+        )
         return rankings
 
     async def _asked(
         self, session: Session, change: Callable[[str], str] = str, mode: Mode = "auto"
     ) -> dict[str, float]:
-        rankings = [await ranked(change(question.question), max(self.ks), session, mode) for question in self.questions]
+        rankings = [
+            await ranked(change(question.question), max(self.ks), session, mode)
+            for question in self.questions
+        ]
         return quality(self.questions, rankings, self.ks)
 
     def _floors(self) -> Rows:
@@ -200,7 +254,9 @@ class Asking:
         for question in self.questions:
             for name, documents in floors(question.question, max(self.ks), self.session).items():
                 found.setdefault(name, []).append(documents)
-        return {name: quality(self.questions, documents, self.ks) for name, documents in found.items()}
+        return {
+            name: quality(self.questions, documents, self.ks) for name, documents in found.items()
+        }
 
     def _peers(self) -> Rows:
         """What other systems published for these questions, as far down as their lists go."""
@@ -210,17 +266,22 @@ class Asking:
         }
 
 
-# --- slips of the pen -------------------------------------------------------------------------------------------------
+# --- slips of the pen -----------------------------------------------------------------------------
 
 
 def misspelt(question: str, seed: int = 1) -> str:
-    """The question with one slip in the longest word of each name: two letters swapped, one lost, replaced or added,
-    not at the word's ends. A name is a run of words with a capital; the same seed gives the same slips."""
+    """The question with one slip in the longest word of each name: two letters swapped, one lost,
+    replaced or added, not at the word's ends. A name is a run of words with a capital; the same
+    seed gives the same slips.
+    """
     chance = random.Random(f"{seed}:{question}")  # noqa: S311 - slips of the pen, no secrets
     for start, word in reversed(list(_longest_words(question))):
         at = start + chance.randrange(1, len(word) - 1)
         here, after = question[at], question[at + 1]
-        kind, letter = chance.choice("slra"), chance.choice([other for other in _LETTERS if other != here])
+        kind, letter = (
+            chance.choice("slra"),
+            chance.choice([other for other in _LETTERS if other != here]),
+        )
         if kind == "s" and here == after:
             kind = "l"
         slip = {"s": after + here, "l": "", "r": letter, "a": letter + here}[kind]
@@ -229,11 +290,17 @@ def misspelt(question: str, seed: int = 1) -> str:
 
 
 def _longest_words(question: str) -> Iterator[tuple[int, str]]:
-    """Where the longest word of each name begins, and the word; names of short words alone are left out."""
+    """Where the longest word of each name begins, and the word; names of short words alone are left
+    out.
+    """
     run: list[tuple[int, str]] = []
     for match in [*_WORD.finditer(question), None]:
         begins_name = match is not None and match.group()[0].isupper()
-        if match is not None and begins_name and (match.start() or match.group().lower() not in STOPWORDS):
+        if (
+            match is not None
+            and begins_name
+            and (match.start() or match.group().lower() not in STOPWORDS)
+        ):
             run.append((match.start(), _OWN.sub("", match.group())))
             continue
         start, word = max(run, key=lambda pair: len(pair[1]), default=(0, ""))

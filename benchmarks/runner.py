@@ -1,7 +1,9 @@
-"""The command of all measures: their options, the data that they need, and how their figures are printed and written.
+"""The command of all measures: their options, the data that they need, and how their figures are
+printed and written.
 
-`python -m benchmarks` lists the measures, `python -m benchmarks NAME --data DIR …` runs one. A measure is a function
-that `@measure` marks, in any module of this folder; the first line of its docstring is what the list says of it.
+`python -m benchmarks` lists the measures, `python -m benchmarks NAME --data DIR …` runs one. A
+measure is a function that `@measure` marks, in any module of this folder; the first line of its
+docstring is what the list says of it.
 """
 
 import argparse
@@ -41,7 +43,9 @@ class DataMissingError(Exception):
 
 @dataclass
 class Run:
-    """One run of a measure: its options, the folder of its workspaces, and the tables that it has shown."""
+    """One run of a measure: its options, the folder of its workspaces, and the tables that it has
+    shown.
+    """
 
     options: argparse.Namespace
     folder: Path
@@ -66,7 +70,9 @@ class Run:
                 f"There is no folder {data}. Name the one that holds the published data: --data DIR."
             )
         if absent := [name for name in names if not (data / name).is_file()]:
-            raise DataMissingError(f"{data} lacks {', '.join(absent)}. Name another folder: --data DIR.")
+            raise DataMissingError(
+                f"{data} lacks {', '.join(absent)}. Name another folder: --data DIR."
+            )
 
     def workspace(self, name: str) -> Path:
         """A folder of its own, below the one that is kept where `--keep` names it."""
@@ -90,8 +96,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure. `files` and those of the chosen `sets` are looked for below `--data`; where `optional`, only if it is
-    given. `default` are the sets that are measured unless others are named."""
+    """A measure. `files` and those of the chosen `sets` are looked for below `--data`; where
+    `optional`, only if it is given. `default` are the sets that are measured unless others are
+    named.
+    """
 
     run: Callable[[Run], None]
     options: tuple[Option, ...]
@@ -106,17 +114,30 @@ class Measure:
 
     def parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(
-            prog=f"python -m benchmarks {self.run.__name__}", description=self.description,
+            prog=f"python -m benchmarks {self.run.__name__}",
+            description=self.description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the published data")
-        parser.add_argument("--limit", type=whole_number, metavar="N", help="at most N questions of each set")
-        parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again")
+        )
+        parser.add_argument(
+            "--data", type=Path, metavar="DIR", help="the folder that holds the published data"
+        )
+        parser.add_argument(
+            "--limit", type=whole_number, metavar="N", help="at most N questions of each set"
+        )
+        parser.add_argument(
+            "--keep", type=Path, metavar="DIR", help="keep the workspaces there and use them again"
+        )
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-        parser.add_argument("--show", action="store_true", help="print what went wrong, where the measure tells it")
+        parser.add_argument(
+            "--show", action="store_true", help="print what went wrong, where the measure tells it"
+        )
         if self.sets:
             parser.add_argument(
-                "--sets", type=names_of(self.sets), default=list(self.default), metavar="A,B", help=", ".join(self.sets)
+                "--sets",
+                type=names_of(self.sets),
+                default=list(self.default),
+                metavar="A,B",
+                help=", ".join(self.sets),
             )
         for flag, details in self.options:
             parser.add_argument(flag, **details)
@@ -131,7 +152,11 @@ class Measure:
         if options.data is None or not options.data.is_dir():
             return f"There is no folder {options.data}. Name the one that holds the published data: --data DIR."
         absent = sorted({name for name in needed if not (options.data / name).is_file()})
-        return f"{options.data} lacks {', '.join(absent)}. Name another folder: --data DIR." if absent else ""
+        return (
+            f"{options.data} lacks {', '.join(absent)}. Name another folder: --data DIR."
+            if absent
+            else ""
+        )
 
 
 MEASURES: dict[str, Measure] = {}
@@ -148,7 +173,9 @@ def measure(
 
     def register(run: Callable[[Run], None]) -> Callable[[Run], None]:
         known = dict(sets or {})
-        MEASURES[run.__name__] = Measure(run, options, tuple(files), known, tuple(default) or tuple(known), optional)
+        MEASURES[run.__name__] = Measure(
+            run, options, tuple(files), known, tuple(default) or tuple(known), optional
+        )
         return run
 
     return register
@@ -162,7 +189,11 @@ def option(flag: str, **details: Any) -> Option:
 def measure_names() -> dict[str, str]:
     """The module of each measure by its name, read without loading anything."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return {name: file.stem for file in files for name in _MEASURE.findall(file.read_text(encoding="utf-8"))}
+    return {
+        name: file.stem
+        for file in files
+        for name in _MEASURE.findall(file.read_text(encoding="utf-8"))
+    }
 
 
 def find_measure(name: str) -> Measure:
@@ -177,7 +208,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = sorted(measure_names())
     if not given or given[0] in {"-h", "--help"}:
         print("python -m benchmarks NAME [--data DIR] [--limit N] [--keep DIR] [--json FILE] …\n")
-        print("\n".join(f"  {name:20} {find_measure(name).description.splitlines()[0]}" for name in known))
+        print(
+            "\n".join(
+                f"  {name:20} {find_measure(name).description.splitlines()[0]}" for name in known
+            )
+        )
         return 0
     if given[0] not in known:
         print(f"There is no measure {given[0]!r}. There are {', '.join(known)}.", file=sys.stderr)
@@ -195,7 +230,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(problem, file=sys.stderr)
         return 2
     print(", ".join([head["version"], head["machine"], head["date"]]), flush=True)
-    with tempfile.TemporaryDirectory(prefix="trellis-bench-", ignore_cleanup_errors=True) as temporary:
+    with tempfile.TemporaryDirectory(
+        prefix="trellis-bench-", ignore_cleanup_errors=True
+    ) as temporary:
         try:
             chosen.run(Run(options, options.keep or Path(temporary), head))
         except DataMissingError as error:
@@ -207,10 +244,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def table_lines(title: str, rows: Rows) -> list[str]:
     """A table as text: a row for each name, a column for each figure that a row has."""
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    cells = [[name, *(cell_text(row.get(column)) for column in columns)] for name, row in rows.items()]
+    cells = [
+        [name, *(cell_text(row.get(column)) for column in columns)] for name, row in rows.items()
+    ]
     widths = [max(map(len, column)) for column in zip(["", *columns], *cells, strict=True)]
     lines = [
-        "  ".join(text.ljust(width) if place == 0 else text.rjust(width) for place, (text, width) in enumerate(row))
+        "  ".join(
+            text.ljust(width) if place == 0 else text.rjust(width)
+            for place, (text, width) in enumerate(row)
+        )
         for row in (list(zip(line, widths, strict=True)) for line in (["", *columns], *cells))
     ]
     return [title, *(f"  {line}".rstrip() for line in lines)]
@@ -233,7 +275,9 @@ def share(hits: Sequence[bool | float]) -> float | None:
 
 
 def apart(function: Callable[[J], T], job: J) -> T:
-    """The result of a function in a process of its own: its processor time and peak memory are its own."""
+    """The result of a function in a process of its own: its processor time and peak memory are its
+    own.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, job).result()
 

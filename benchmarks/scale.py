@@ -34,7 +34,9 @@ Table = dict[str, dict[str, Cell]]
 
 @dataclass(frozen=True)
 class Job:
-    """What one process measures: a corpus of `size` passages in a workspace, questions, the settings to do it with."""
+    """What one process measures: a corpus of `size` passages in a workspace, questions, the
+    settings to do it with.
+    """
 
     size: int
     corpus: Path
@@ -44,8 +46,10 @@ class Job:
 
 
 class StepCosts:
-    """Processor time, wall time and peak memory by step, of this process. A step lasts until the next one begins, so
-    that what is stored between them is counted; batches that run side by side are one."""
+    """Processor time, wall time and peak memory by step, of this process. A step lasts until the
+    next one begins, so that what is stored between them is counted; batches that run side by side
+    are one.
+    """
 
     def __init__(self) -> None:
         self.costs: Table = {}
@@ -81,20 +85,41 @@ def peak_memory() -> float:
 
 
 @measure(
-    option("--passages", type=whole_number, nargs="+", default=[1000, 5000], metavar="N", help="(1000 5000)"),
-    option("--models", choices=["offline", "scripted"], default="offline", help="who extracts and answers (offline)"),
+    option(
+        "--passages",
+        type=whole_number,
+        nargs="+",
+        default=[1000, 5000],
+        metavar="N",
+        help="(1000 5000)",
+    ),
+    option(
+        "--models",
+        choices=["offline", "scripted"],
+        default="offline",
+        help="who extracts and answers (offline)",
+    ),
     option("--embedding", choices=["bundled", "scripted"], default="bundled", help="(bundled)"),
-    option("--questions", type=whole_number, default=10, metavar="N", help="questions of each class (10)"),
-    option("--plot", type=Path, metavar="FILE", help="draw processor time against size there (.svg)"),
+    option(
+        "--questions",
+        type=whole_number,
+        default=10,
+        metavar="N",
+        help="questions of each class (10)",
+    ),
+    option(
+        "--plot", type=Path, metavar="FILE", help="draw processor time against size there (.svg)"
+    ),
     files=SUPPLY,
 )
 def scale(run: Run) -> None:
     """What do an index and its questions cost as the corpus grows, and by which power of its size?
 
-    Passages of published sets, and beyond their supply the same with other names (`benchmarks/enlarged.py`). For each
-    size a process of its own indexes, one asks (ten classes, one after another, the first not counted), and one indexes
-    one document more. `scripted` is the model server of the tests: its own processor time is not counted. With --keep a
-    size that was measured is not measured again, so that sizes can be added.
+    Passages of published sets, and beyond their supply the same with other names
+    (`benchmarks/enlarged.py`). For each size a process of its own indexes, one asks (ten classes,
+    one after another, the first not counted), and one indexes one document more. `scripted` is the
+    model server of the tests: its own processor time is not counted. With --keep a size that was
+    measured is not measured again, so that sizes can be added.
     """
     options = run.options
     settings, found = dict[str, str](), dict[int, dict[str, Table]]()
@@ -103,13 +128,18 @@ def scale(run: Run) -> None:
         if "scripted" in (options.models, options.embedding):
             address = stack.enter_context(serving()).base_url
             settings["TRELLIS_LM_API_KEY"] = "none"
-            for name, chosen in (("TRELLIS_LM", options.models), ("TRELLIS_EMBEDDING", options.embedding)):
+            for name, chosen in (
+                ("TRELLIS_LM", options.models),
+                ("TRELLIS_EMBEDDING", options.embedding),
+            ):
                 if chosen == "scripted":
                     settings |= {name: "openai/scripted", f"{name}_BASE_URL": address}
         for size in sorted(options.passages):
             kept = folder / f"{size}.json"
             if not kept.exists():
-                kept.write_text(json.dumps(_measured(run, size, folder, settings), indent=1), encoding="utf-8")
+                kept.write_text(
+                    json.dumps(_measured(run, size, folder, settings), indent=1), encoding="utf-8"
+                )
             found[size] = json.loads(kept.read_text(encoding="utf-8"))
             for title, rows in found[size].items():
                 run.table(f"{size:,} passages: {title}", rows)
@@ -126,9 +156,16 @@ def _measured(run: Run, size: int, folder: Path, settings: Mapping[str, str]) ->
     write_rows(rows[:size], corpus)
     questions = questions_about([str(row["title"]) for row in rows[:size]], run.options.questions)
     job = Job(size, corpus, folder / f"workspace-{size}", settings, questions)
-    tables = {"names": spread, "index": apart(_index_cost, job), "questions": apart(_question_costs, job)}
+    tables = {
+        "names": spread,
+        "index": apart(_index_cost, job),
+        "questions": apart(_question_costs, job),
+    }
     write_rows(rows, corpus)
-    return tables | {"one document more": apart(_index_cost, job), "on disk": _on_disk(job.workspace)}
+    return tables | {
+        "one document more": apart(_index_cost, job),
+        "on disk": _on_disk(job.workspace),
+    }
 
 
 def _index_cost(job: Job) -> Table:
@@ -146,7 +183,10 @@ def _index_cost(job: Job) -> Table:
     whole: dict[str, Cell] = {"CPU s": cpu_seconds() - cpu, "wall s": time.monotonic() - wall}
     whole["peak MB"] = max(float(cost["peak MB"] or 0) for cost in costs.costs.values())
     made = report.model_dump(include={"entities", "relations", "communities", "reports"})
-    return {"all": {**whole, "ms a passage": 1000 * float(whole["CPU s"] or 0) / job.size, **made}, **costs.costs}
+    return {
+        "all": {**whole, "ms a passage": 1000 * float(whole["CPU s"] or 0) / job.size, **made},
+        **costs.costs,
+    }
 
 
 def _question_costs(job: Job) -> Table:
@@ -163,7 +203,9 @@ def _question_costs(job: Job) -> Table:
         return costs
 
     first, *costs = asyncio.run(asked())
-    kinds = {"all": costs} | {kind: [cost for cost in costs if cost[0] == kind] for kind, *_ in costs}
+    kinds = {"all": costs} | {
+        kind: [cost for cost in costs if cost[0] == kind] for kind, *_ in costs
+    }
     table = {kind: _percentiles(own) for kind, own in kinds.items()}
     table["all"]["peak MB"] = peak_memory()
     return table | {"the first, which opens the index": _percentiles([first])}
@@ -193,14 +235,20 @@ def _processor_seconds(tables: Mapping[str, Table]) -> dict[str, float]:
     """What is compared between sizes, in processor seconds."""
     seconds = {step: float(cost["CPU s"] or 0) for step, cost in tables["index"].items()}
     seconds["one document more"] = float(tables["one document more"]["all"]["CPU s"] or 0)
-    return seconds | {"a question (p50)": float(tables["questions"]["all"]["CPU ms p50"] or 0) / 1000}
+    return seconds | {
+        "a question (p50)": float(tables["questions"]["all"]["CPU ms p50"] or 0) / 1000
+    }
 
 
 def grown(steps: Mapping[int, Mapping[str, float]]) -> Table:
-    """A row for each step: its seconds at each size, the exponent over all sizes, and over the last two."""
+    """A row for each step: its seconds at each size, the exponent over all sizes, and over the last
+    two.
+    """
     table: Table = {}
     for step in steps[max(steps)]:
-        points = [(size, costs[step]) for size, costs in sorted(steps.items()) if costs.get(step, 0) > 0]
+        points = [
+            (size, costs[step]) for size, costs in sorted(steps.items()) if costs.get(step, 0) > 0
+        ]
         table[step] = {f"{size:,}": cost for size, cost in points}
         if len(points) > 1:
             table[step] |= {"exponent": exponent(points), "of the last two": exponent(points[-2:])}
@@ -208,7 +256,18 @@ def grown(steps: Mapping[int, Mapping[str, float]]) -> Table:
 
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900, 520, 60, 250, 20, 40
-_COLOURS = ("#222", "#1b7f5c", "#c2571a", "#6a4fb3", "#b3304f", "#2470b3", "#8a7a00", "#0d8a8a", "#777", "#a0522d")
+_COLOURS = (
+    "#222",
+    "#1b7f5c",
+    "#c2571a",
+    "#6a4fb3",
+    "#b3304f",
+    "#2470b3",
+    "#8a7a00",
+    "#0d8a8a",
+    "#777",
+    "#a0522d",
+)
 
 
 def plotted(steps: Mapping[int, Mapping[str, float]]) -> str:
@@ -222,21 +281,37 @@ def plotted(steps: Mapping[int, Mapping[str, float]]) -> str:
         return _LEFT + (math.log10(size) - first) / (last - first) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(value: float) -> float:
-        return _HEIGHT - _BOTTOM - (math.log10(value) - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+        return (
+            _HEIGHT
+            - _BOTTOM
+            - (math.log10(value) - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+        )
 
     box = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12"'
     parts = [f"<svg {box}>", f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>']
     for power in range(low, high + 1):
         at = y(10**power)
         parts.append(f'<path d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}" stroke="#ddd"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>')
-    parts += [f'<text x="{x(n):.1f}" y="{_HEIGHT - 18}" text-anchor="middle">{n:,}</text>' for n in sizes]
+        parts.append(
+            f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>'
+        )
+    parts += [
+        f'<text x="{x(n):.1f}" y="{_HEIGHT - 18}" text-anchor="middle">{n:,}</text>' for n in sizes
+    ]
     ends = sorted((y(steps[sizes[-1]][name]), name) for name in names if steps[sizes[-1]][name] > 0)
     label = 0.0
     for place, (end, name) in enumerate(ends):
         colour, label = _COLOURS[place % len(_COLOURS)], max(end, label + 15)
-        line = " ".join(f"{x(size):.1f},{y(steps[size][name]):.1f}" for size in sizes if steps[size].get(name, 0) > 0)
+        line = " ".join(
+            f"{x(size):.1f},{y(steps[size][name]):.1f}"
+            for size in sizes
+            if steps[size].get(name, 0) > 0
+        )
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{_WIDTH - _RIGHT + 8}" y="{label + 4:.1f}" fill="{colour}">{name}</text>')
-    parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 2}">processor seconds against passages</text></svg>\n')
+        parts.append(
+            f'<text x="{_WIDTH - _RIGHT + 8}" y="{label + 4:.1f}" fill="{colour}">{name}</text>'
+        )
+    parts.append(
+        f'<text x="{_LEFT}" y="{_HEIGHT - 2}">processor seconds against passages</text></svg>\n'
+    )
     return "\n".join(parts)

@@ -1,4 +1,6 @@
-"""The service under load: questions of many clients while index runs publish, and its memory over many requests."""
+"""The service under load: questions of many clients while index runs publish, and its memory over
+many requests.
+"""
 
 import asyncio
 import json
@@ -37,16 +39,29 @@ class Reply(Record):
 @measure(
     option("--passages", type=whole_number, default=600, metavar="N", help="(600)"),
     option("--clients", type=whole_number, default=50, metavar="N", help="that ask at once (50)"),
-    option("--questions", type=whole_number, default=20, metavar="N", help="of each client, one after another (20)"),
-    option("--requests", type=whole_number, default=5000, metavar="N", help="for the figures of memory (5000)"),
+    option(
+        "--questions",
+        type=whole_number,
+        default=20,
+        metavar="N",
+        help="of each client, one after another (20)",
+    ),
+    option(
+        "--requests",
+        type=whole_number,
+        default=5000,
+        metavar="N",
+        help="for the figures of memory (5000)",
+    ),
     files=[PASSAGES],
 )
 def service(run: Run) -> None:
-    """How many questions does the service answer a second, alone and while two index runs publish, and is its memory
-    flat over many requests?
+    """How many questions does the service answer a second, alone and while two index runs publish,
+    and is its memory flat over many requests?
 
-    The first passages of the 2Wiki corpus without a model; questions of ten classes; memory of answers off, so that
-    each is found anew. Every answer is held against the generation that it names.
+    The first passages of the 2Wiki corpus without a model; questions of ten classes; memory of
+    answers off, so that each is found anew. Every answer is held against the generation that it
+    names.
     """
     options, folder = run.options, run.workspace("service")
     rows = passages(options.data, options.passages)
@@ -66,11 +81,18 @@ def service(run: Run) -> None:
                 write_rows(edition(rows, number), source)
                 await indexed(address, source)
 
-        for title, runs in (("questions alone", 0), (f"while {PUBLICATIONS} runs publish", PUBLICATIONS)):
+        for title, runs in (
+            ("questions alone", 0),
+            (f"while {PUBLICATIONS} runs publish", PUBLICATIONS),
+        ):
             replies, seconds = asyncio.run(_load(address, turns, publish(runs)))
             run.table(title, {"all": _figures(replies, seconds, workspace)})
-        sizes = asyncio.run(_memory(address, process.pid, questions, options.clients, options.requests))
-        run.table("resident memory, MB", {str(count): {"MB": size} for count, size in sizes.items()})
+        sizes = asyncio.run(
+            _memory(address, process.pid, questions, options.clients, options.requests)
+        )
+        run.table(
+            "resident memory, MB", {str(count): {"MB": size} for count, size in sizes.items()}
+        )
 
 
 @contextmanager
@@ -78,7 +100,11 @@ def served(workspace: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """A service in a process of its own: its address, and the process."""
     words = ("serve", "--no-prefect", "--listen", "0", "--json", "--workspace", str(workspace))
     process = subprocess.Popen(  # noqa: S603 -- Python itself and our own words
-        [sys.executable, "-m", "flows", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-m", "flows", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         line = process.stdout.readline() if process.stdout else ""
@@ -91,13 +117,20 @@ def served(workspace: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
 def edition(rows: Sequence[Mapping[str, str]], number: int) -> list[dict[str, str]]:
     """The passages, some of which say which edition they are of."""
     words = f" This is edition {number}."
-    return [{**row, "text": row["text"] + words * (place % CHANGED == 0)} for place, row in enumerate(rows)]
+    return [
+        {**row, "text": row["text"] + words * (place % CHANGED == 0)}
+        for place, row in enumerate(rows)
+    ]
 
 
 async def indexed(address: str, source: Path) -> None:
     """Index the source and wait for the end."""
     async with httpx.AsyncClient(base_url=address, timeout=600, trust_env=False) as client:
-        run = (await client.post("/api/v1/index-runs", json={"sources": [str(source)]})).raise_for_status().json()
+        run = (
+            (await client.post("/api/v1/index-runs", json={"sources": [str(source)]}))
+            .raise_for_status()
+            .json()
+        )
         while run["state"] in {"waiting", "running"}:
             await asyncio.sleep(0.2)
             run = (await client.get(f"/api/v1/index-runs/{run['id']}")).json()
@@ -108,9 +141,13 @@ async def indexed(address: str, source: Path) -> None:
 async def _load(
     address: str, turns: Sequence[Sequence[str]], publishing: Coroutine[object, object, None]
 ) -> tuple[list[Reply], float]:
-    """What clients got, each of which asks its questions one after another, and the seconds that it took."""
+    """What clients got, each of which asks its questions one after another, and the seconds that it
+    took.
+    """
     limits = httpx.Limits(max_connections=len(turns))
-    async with httpx.AsyncClient(base_url=address, timeout=600, limits=limits, trust_env=False) as http:
+    async with httpx.AsyncClient(
+        base_url=address, timeout=600, limits=limits, trust_env=False
+    ) as http:
 
         async def client(questions: Sequence[str]) -> list[Reply]:
             return [await _asked(http, question) for question in questions]
@@ -119,7 +156,9 @@ async def _load(
         published, started = asyncio.create_task(publishing), time.monotonic()
         replies = [reply for own in await asyncio.gather(*map(client, turns)) for reply in own]
         seconds = time.monotonic() - started
-        while not published.done():  # all publications are asked through, however long the runs take
+        while (
+            not published.done()
+        ):  # all publications are asked through, however long the runs take
             replies += await asyncio.gather(*(_asked(http, own[0]) for own in turns))
             seconds = time.monotonic() - started
         await published
@@ -142,10 +181,15 @@ def _figures(replies: Sequence[Reply], seconds: float, workspace: Path) -> dict[
     answers = [reply.answer for reply in replies if reply.answer is not None]
     times = [reply.seconds for reply in replies]
     return {
-        "questions": len(replies), "errors": len(replies) - len(answers), "mixed": len(mixed(answers, workspace)),
-        "generations": len({answer.generation for answer in answers}), "a second": len(replies) / seconds,
-        "p50 s": median(times), "p95 s": quantiles(times, n=20)[-1], "longest s": max(times),
-    }  # fmt: skip
+        "questions": len(replies),
+        "errors": len(replies) - len(answers),
+        "mixed": len(mixed(answers, workspace)),
+        "generations": len({answer.generation for answer in answers}),
+        "a second": len(replies) / seconds,
+        "p50 s": median(times),
+        "p95 s": quantiles(times, n=20)[-1],
+        "longest s": max(times),
+    }
 
 
 def mixed(answers: Sequence[Answer], workspace: Path) -> list[Answer]:
@@ -157,14 +201,21 @@ def mixed(answers: Sequence[Answer], workspace: Path) -> list[Answer]:
             texts = {document.id: document.text for document in generation.documents.documents()}
         for answer in (answer for answer in answers if answer.generation == number):
             passages_hold = all(chunks.get(row.chunk) == row.text for row in answer.passages)
-            quotes = (texts.get(row.document, "")[row.start : row.end] == row.quote for row in answer.citations)
+            quotes = (
+                texts.get(row.document, "")[row.start : row.end] == row.quote
+                for row in answer.citations
+            )
             if not (passages_hold and all(quotes)):
                 wrong.append(answer)
     return wrong
 
 
-async def _memory(address: str, pid: int, questions: Sequence[str], clients: int, requests: int) -> dict[int, Cell]:
-    """The megabytes that the service takes, before and after each tenth of so many requests of five kinds."""
+async def _memory(
+    address: str, pid: int, questions: Sequence[str], clients: int, requests: int
+) -> dict[int, Cell]:
+    """The megabytes that the service takes, before and after each tenth of so many requests of five
+    kinds.
+    """
     sizes: dict[int, Cell] = {0: _resident(pid)}
     async with httpx.AsyncClient(base_url=address, timeout=600, trust_env=False) as http:
         slots, tenth = asyncio.Semaphore(clients), max(requests // 10, 1)
@@ -191,5 +242,9 @@ async def _requested(http: httpx.AsyncClient, number: int, question: str) -> Non
 
 
 def _resident(pid: int) -> float:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    line = next(
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS")
+    )
     return int(line.split()[1]) / 1000

@@ -1,4 +1,5 @@
-"""Inputs for every step that asks a model, by the names of its fields, from indexes that no model made.
+"""Inputs for every step that asks a model, by the names of its fields, from indexes that no model
+made.
 
 They are the same on every machine and whatever a model answers. A step whose fields are fewer or in
 another order gets its inputs all the same; a field that nobody knows is named by UnknownFieldError.
@@ -38,7 +39,8 @@ from storage.evaluation_records import EvaluationQuestion
 
 Tongue = Literal["en", "zh"]
 
-# Of published corpora so many passages are indexed, and questions are asked whose passages are among them.
+# Of published corpora so many passages are indexed, and questions are asked whose passages are
+# among them.
 POOL = 200
 INPUTS = 20  # of a step, unless --limit says otherwise; fewer are the first of these
 PUBLISHED: Mapping[Tongue, str] = {"en": "hotpot_train100", "zh": "cmrc2018_zh"}
@@ -49,17 +51,22 @@ FOLLOW_UP = {"en": "And what else do the documents say about it?", "zh": "关于
 _FORMS: Sequence[StructureName] = ("table", "graph", "algorithm", "catalogue", "chunk")
 _WORDS: Mapping[Tongue, Mapping[str, str]] = {
     "en": {
-        "language": "English", "collection": "A collection of documents, among them: ",
+        "language": "English",
+        "collection": "A collection of documents, among them: ",
         "user": "A journalist who writes about the region.",
         "task": "Find out how the people and places in these documents are connected.",
-        "cell": "What is the {column} of {row}?", "in": " in ",
+        "cell": "What is the {column} of {row}?",
+        "in": " in ",
     },
     "zh": {
-        "language": "Chinese", "collection": "一批文件，其中有：",
-        "user": "一位报道该地区的记者。", "task": "弄清这些文件中的人物和地点之间的联系。",
-        "cell": "{row}的{column}是什么？", "in": "，",
+        "language": "Chinese",
+        "collection": "一批文件，其中有：",
+        "user": "一位报道该地区的记者。",
+        "task": "弄清这些文件中的人物和地点之间的联系。",
+        "cell": "{row}的{column}是什么？",
+        "in": "，",
     },
-}  # fmt: skip
+}
 
 
 class UnknownFieldError(Exception):
@@ -99,7 +106,8 @@ class GivenTable:
 class Material:
     """All that the inputs of one call are made from: a question, and what an index holds around it.
 
-    `label` is the known right choice, of those questions that have one; `history` are earlier turns.
+    `label` is the known right choice, of those questions that have one; `history` are earlier
+    turns.
     """
 
     language: Tongue
@@ -148,11 +156,13 @@ class Material:
         return self.number // 2
 
 
-# --- the materials ---------------------------------------------------------------------------------------------------
+# --- the materials --------------------------------------------------------------------------------
 
 
 def materials(run: Run, many: int) -> list[Material]:
-    """So many, English and Chinese in turn, the same first ones however many; all of the samples without --data."""
+    """So many, English and Chinese in turn, the same first ones however many; all of the samples
+    without --data.
+    """
     sources: dict[Tongue, list[list[Material]]] = {"en": [], "zh": []}
     for language, found in _collections(run, many):
         sources[language].append(found)
@@ -172,7 +182,9 @@ def _in_turn(lists: Sequence[Sequence[Material]]) -> Iterator[Material]:
 def _collections(run: Run, many: int) -> Iterator[tuple[Tongue, list[Material]]]:
     samples = run.workspace("inputs_samples")
     asked = [*_sample_questions("questions"), *_sample_questions("questions_extra")]
-    with open_session(index([EXAMPLES / "corpus"], settings_in(samples, embedding="none"))[0]) as session:
+    with open_session(
+        index([EXAMPLES / "corpus"], settings_in(samples, embedding="none"))[0]
+    ) as session:
         yield "en", asyncio.run(_materials("en", _spoken(asked, "en")[:many], session))
         yield "zh", asyncio.run(_materials("zh", _spoken(asked, "zh")[:many], session))
     if run.options.data is None:
@@ -206,7 +218,9 @@ def _sample_questions(name: str) -> list[EvaluationQuestion]:
     ]
 
 
-async def _materials(language: Tongue, questions: Sequence[EvaluationQuestion], session: Session) -> list[Material]:
+async def _materials(
+    language: Tongue, questions: Sequence[EvaluationQuestion], session: Session
+) -> list[Material]:
     collection = Collection.of(session)
     found = [await _passages(question, session) for question in questions]
     made = []
@@ -220,7 +234,9 @@ async def _materials(language: Tongue, questions: Sequence[EvaluationQuestion], 
 
 async def _passages(question: EvaluationQuestion, session: Session) -> tuple[GivenPassage, ...]:
     """What the words of the question find, with a passage of each gold document."""
-    retrieved = (await retrieve_passages(question.question, AskOptions(k=PASSAGES), session)).passages
+    retrieved = (
+        await retrieve_passages(question.question, AskOptions(k=PASSAGES), session)
+    ).passages
     found = [GivenPassage(one.document, one.title, one.text) for one in retrieved]
     here = {passage.document for passage in found}
     missing = [name for name in question.gold_documents if name not in here]
@@ -281,11 +297,15 @@ class Collection:
             texts=tuple(chunk.text for chunk in session.index.chunks),
             degrees={entity.name: entity.degree for entity in entities},
             relations=tuple(sorted(relations, key=str)),
-            reports={name: sorted(given, key=lambda one: one.title) for name, given in reports.items()},
+            reports={
+                name: sorted(given, key=lambda one: one.title) for name, given in reports.items()
+            },
         )
 
     def around(self, here: Material, place: int) -> Material:
-        """The material with what the graph holds around its passages; the entity is another one at each place."""
+        """The material with what the graph holds around its passages; the entity is another one at
+        each place.
+        """
         text = "\n".join(passage.text for passage in here.passages)
         names = sorted(
             (name for name in self.degrees if len(name) > 1 and name in text),
@@ -295,12 +315,20 @@ class Collection:
         tied = [one for one in self.relations if {one.source, one.target} & set(names[:5])]
         at_asked = [one for one in self.relations if {one.source, one.target} & set(asked)]
         ways = [
-            f"{one.source} -[{one.predicate}]->" if one.source in asked else f"{one.target} <-[{one.predicate}]-"
+            f"{one.source} -[{one.predicate}]->"
+            if one.source in asked
+            else f"{one.target} <-[{one.predicate}]-"
             for one in at_asked
         ]
         predicates = (one.predicate for one in [*at_asked, *tied, *self.relations])
-        reports = [one for passage in here.passages for one in self.reports.get(passage.document, ())]
-        told = [name for name in names if name in here.passages[0].text] or names or [here.passages[0].title]
+        reports = [
+            one for passage in here.passages for one in self.reports.get(passage.document, ())
+        ]
+        told = (
+            [name for name in names if name in here.passages[0].text]
+            or names
+            or [here.passages[0].title]
+        )
         entity = told[place % min(len(told), MOST_ENTITIES)]
         return replace(
             here,
@@ -331,19 +359,28 @@ class Collection:
 
     def stated(self, relation: NamedRelation) -> str:
         """A relation and what is stated of it, a line each."""
-        said = [one.statement for one in self.relations if str(one) == str(relation) and one.statement]
-        said = said or [line for line in self.saying(relation.source) if relation.target in line][:2]
+        said = [
+            one.statement for one in self.relations if str(one) == str(relation) and one.statement
+        ]
+        said = (
+            said or [line for line in self.saying(relation.source) if relation.target in line][:2]
+        )
         return "\n".join([str(relation), *(f"- {line}" for line in said)])
 
     def paired(self, name: str) -> str:
-        """A name and the one of another entity that is spelt most like it, with what is said of both."""
-        others = difflib.get_close_matches(name, [one for one in self.degrees if one != name], 1, 0.0)
+        """A name and the one of another entity that is spelt most like it, with what is said of
+        both.
+        """
+        others = difflib.get_close_matches(
+            name, [one for one in self.degrees if one != name], 1, 0.0
+        )
         return " | ".join(
-            f"{one} (thing): {first_tokens(next(iter(self.saying(one)), ''), 40)}" for one in (name, *others)
+            f"{one} (thing): {first_tokens(next(iter(self.saying(one)), ''), 40)}"
+            for one in (name, *others)
         )
 
 
-# --- questions whose right choice is known ---------------------------------------------------------------------------
+# --- questions whose right choice is known --------------------------------------------------------
 
 
 # What the list of questions calls the scopes that a model chooses from.
@@ -365,13 +402,20 @@ def _labelled(name: str, label: str) -> Mapping[str, Sequence[Mapping[str, objec
 def fitted(step: str, material: Material) -> Material:
     """The material for a step: with a question of a kind that tells how well the step does."""
     if step in {"route", "choose"}:
-        name, label = ("router_questions", "type") if step == "route" else ("auto_questions", "family")
+        name, label = (
+            ("router_questions", "type") if step == "route" else ("auto_questions", "family")
+        )
         rows = _labelled(name, label)[material.language]
         row = rows[material.turn % len(rows)]
         asked = EvaluationQuestion(id=str(row["id"]), question=str(row["question"]))
         given = row.get("documents")
         titles = tuple(map(str, given)) if isinstance(given, list) else (str(row["collection"]),)
-        return replace(material, question=asked, titles=titles, label=_SCOPES.get(str(row[label]), str(row[label])))
+        return replace(
+            material,
+            question=asked,
+            titles=titles,
+            label=_SCOPES.get(str(row[label]), str(row[label])),
+        )
     if step == "rewrite" and material.turn % 2:
         asked = material.question.model_copy(update={"question": FOLLOW_UP[material.language]})
         history = (material.asked, material.gold_answer)
@@ -382,7 +426,9 @@ def fitted(step: str, material: Material) -> Material:
         label = table.columns[table.column]
         values = {"column": label.replace("_", " "), "row": _row_name(table, material)}
         question = material.word("cell").format(**values)
-        asked = EvaluationQuestion(id="table", question=question, answers=(table.rows[table.row][table.column],))
+        asked = EvaluationQuestion(
+            id="table", question=question, answers=(table.rows[table.row][table.column],)
+        )
         return replace(material, question=asked, table=table, label=label)
     return material
 
@@ -393,23 +439,30 @@ def _table(material: Material) -> GivenTable:
         head, *rows = csv.reader(file)
     column = 2 + material.turn // len(TABLES) % (len(head) - 2)
     table = tuple(map(tuple, rows))
-    return GivenTable(name.partition(".")[0], tuple(head), table, material.number % len(rows), column)
+    return GivenTable(
+        name.partition(".")[0], tuple(head), table, material.number % len(rows), column
+    )
 
 
 def _row_name(table: GivenTable, material: Material) -> str:
-    """What tells the row from others: its first cell, and the second where that is a part of the key."""
+    """What tells the row from others: its first cell, and the second where that is a part of the
+    key.
+    """
     first, second, *_ = table.rows[table.row]
     alone = sum(row[0] == first for row in table.rows) == 1
     return first if alone else f"{first}{material.word('in')}{second}"
 
 
-# --- the fields ------------------------------------------------------------------------------------------------------
+# --- the fields -----------------------------------------------------------------------------------
 
 Maker = Callable[[Material], object]
 
 
 def _evidence(material: Material) -> str:
-    pieces = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(material.passages, 1)]
+    pieces = [
+        NumberedText(number, passage.title, passage.text)
+        for number, passage in enumerate(material.passages, 1)
+    ]
     return evidence_text(pieces)
 
 
@@ -440,7 +493,9 @@ def _known(material: Material) -> list[str]:
 
 def _reports(material: Material) -> list[str]:
     """Reports with numbered statements; where the index has none of these passages, the passages."""
-    given = material.reports or tuple(GivenReport(one.title, "", (one.text,)) for one in material.passages[:3])
+    given = material.reports or tuple(
+        GivenReport(one.title, "", (one.text,)) for one in material.passages[:3]
+    )
     shown, number = [], 1
     for report in given:
         lines = _numbered([first_tokens(line, 80) for line in report.statements], number)
@@ -510,7 +565,9 @@ FIELDS: Mapping[str, Maker] = {
     "titles": lambda one: list(one.titles),
     "documents": lambda one: list(one.titles),
     "core_content": lambda one: list(one.titles),
-    "knowledge": lambda one: [f"{passage.title}: {first_tokens(passage.text, 40)}" for passage in one.passages],
+    "knowledge": lambda one: [
+        f"{passage.title}: {first_tokens(passage.text, 40)}" for passage in one.passages
+    ],
     "samples": _titled,
     "sample": _titled,
     "known": lambda _: [],
@@ -530,7 +587,9 @@ FIELDS: Mapping[str, Maker] = {
     "relations": lambda one: _numbered(one.relations, 0),
     "pairs": lambda one: _numbered(one.pairs, 0),
     "names": lambda one: list(one.names),
-    "unknown": lambda one: [span.text for span in names_of(one.asked) if span.text not in one.names],
+    "unknown": lambda one: [
+        span.text for span in names_of(one.asked) if span.text not in one.names
+    ],
     "around": lambda one: list(one.ways),
     "sentences": lambda one: _numbered(one.lines),
     "description": _description,
@@ -544,7 +603,7 @@ FIELDS: Mapping[str, Maker] = {
     "examples": lambda one: [f"{one.asked} ({'; '.join(one.titles)})"],
     "form": lambda one: FORMS[_FORMS[one.turn % len(_FORMS)]],
     "solutions": _solutions,
-}  # fmt: skip
+}
 # What a field holds in one step alone.
 OWN_FIELDS: Mapping[tuple[str, str], Maker] = {
     ("filter", "passages"): _evidence,
@@ -554,11 +613,13 @@ OWN_FIELDS: Mapping[tuple[str, str], Maker] = {
     ("report", "statements"): lambda one: _numbered(one.statements),
     ("plan", "relations"): lambda one: list(one.predicates),
     ("describe", "samples"): _titled,
-}  # fmt: skip
+}
 
 
 def inputs_of(step: Step, material: Material) -> dict[str, object]:
-    """The inputs of a step by the names of its fields; UnknownFieldError for a field that is not known here."""
+    """The inputs of a step by the names of its fields; UnknownFieldError for a field that is not
+    known here.
+    """
     inputs: dict[str, object] = {}
     for name, info in step.module.signature.input_fields.items():
         if name in inputs:

@@ -1,4 +1,6 @@
-"""What is told of one answer of a step: whether it goes round, copies an example, is in another language, is right."""
+"""What is told of one answer of a step: whether it goes round, copies an example, is in another
+language, is right.
+"""
 
 import hashlib
 import json
@@ -28,9 +30,13 @@ Json = Any  # a value as JSON has it
 
 SENTENCE_TOKENS = 10  # a shorter text may be said of other things too
 NAME_SIGNS = 4  # a Chinese name that is shorter may be a common word
-PART_SIGNS = 6  # what stands between two marks of a Chinese text and is shorter may be said of other things too
+# what stands between two marks of a Chinese text and is shorter may be said of other things too
+PART_SIGNS = 6
 WORD_SIGNS = 4  # a line with fewer letters is a bracket of JSON
-TAIL, TAILS = 24, 5  # so often the last signs of a cut answer stand in it where it loops within a line
+TAIL, TAILS = (
+    24,
+    5,
+)  # so often the last signs of a cut answer stand in it where it loops within a line
 NO_PROSE = frozenset({"route", "choose", "keywords", "plan", "plan_table", "rank_solutions"})
 
 
@@ -121,18 +127,22 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-# --- loops -----------------------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------
 
 
 def goes_in_circles(reply: StepReply, given: str = "") -> bool:
-    """Whether a reply says one thing three times: a line, a record of JSON, a sentence that the inputs lack; or, where
-    it was cut, its last signs again and again."""
+    """Whether a reply says one thing three times: a line, a record of JSON, a sentence that the
+    inputs lack; or, where it was cut, its last signs again and again.
+    """
     text = reply.text
     lines = [squeezed(line) for line in text.split("\n")]
     statements = [line for line in lines if _is_statement(line)]
     parts = [squeezed(part) for line in lines for part in line.split('"')]
     own = [part for part in parts if rough_tokens(part) >= SENTENCE_TOKENS and part not in given]
-    if any(max(Counter(said).values(), default=0) >= REPEATED for said in (statements, own, _records(text))):
+    if any(
+        max(Counter(said).values(), default=0) >= REPEATED
+        for said in (statements, own, _records(text))
+    ):
         return True
     return reply.finish == "length" and text.count(text[-TAIL:]) >= TAILS
 
@@ -144,7 +154,12 @@ def _records(text: str) -> list[str]:
         value = json.loads(text[begin:end])
     except ValueError:
         return []
-    return [json.dumps(one, sort_keys=True) for listed in _lists(value) for one in listed if isinstance(one, dict)]
+    return [
+        json.dumps(one, sort_keys=True)
+        for listed in _lists(value)
+        for one in listed
+        if isinstance(one, dict)
+    ]
 
 
 def _lists(value: Json) -> Iterator[list[Json]]:
@@ -164,18 +179,22 @@ def _is_statement(line: str) -> bool:
     return letters >= WORD_SIGNS
 
 
-# --- copies ----------------------------------------------------------------------------------------------------------
+# --- copies ---------------------------------------------------------------------------------------
 
 
 def copies(reply: str, case: Case) -> tuple[str, ...]:
-    """Names and sentences of the prompt that the reply holds and the inputs do not: they are from its examples."""
+    """Names and sentences of the prompt that the reply holds and the inputs do not: they are from
+    its examples.
+    """
     said, given = squeezed(reply), case.given
     marks = dict.fromkeys(mark for message in case.read for mark in _marks_in(message))
     return tuple(mark for mark in marks if mark in said and mark not in given)
 
 
 def _marks_in(message: str) -> Iterator[str]:
-    """The names of several words and the longer sentences of a message; of Chinese also what stands between marks."""
+    """The names of several words and the longer sentences of a message; of Chinese also what stands
+    between marks.
+    """
     for line in message.split("\n"):
         parts = "".join(sign if is_han(sign) or sign.isalnum() else " " for sign in line).split()
         yield from (part for part in parts if len(part) >= PART_SIGNS and is_han(part))
@@ -189,15 +208,21 @@ def _marks_in(message: str) -> Iterator[str]:
                 yield sentence
 
 
-# --- language --------------------------------------------------------------------------------------------------------
+# --- language -------------------------------------------------------------------------------------
 
 
 def is_foreign(outputs: Mapping[str, Json], case: Case) -> bool | None:
-    """Whether what was written is in another language than the inputs; None where there is no prose of its own."""
+    """Whether what was written is in another language than the inputs; None where there is no prose
+    of its own.
+    """
     if case.step.step in NO_PROSE:
         return None
     given = case.given
-    own = [text for text in texts(dict(outputs)) if len(text) >= WORD_SIGNS and squeezed(text) not in given]
+    own = [
+        text
+        for text in texts(dict(outputs))
+        if len(text) >= WORD_SIGNS and squeezed(text) not in given
+    ]
     prose = " ".join(own)
     if rough_tokens(prose) < SENTENCE_TOKENS:
         return None
@@ -205,7 +230,7 @@ def is_foreign(outputs: Mapping[str, Json], case: Case) -> bool | None:
     return language_of(prose, expected) != expected
 
 
-# --- quality: where the right answer is known ------------------------------------------------------------------------
+# --- quality: where the right answer is known -----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -240,7 +265,12 @@ def _names_given(outputs: Mapping[str, Json], case: Case) -> float | None:
     """The share of the entities whose names stand in the passage or its title."""
     found = [one for one in values_named(dict(outputs), "entities") if isinstance(one, list)]
     given = fold(case.given)
-    named = [str(one["name"]) for listed in found for one in listed if isinstance(one, dict) and "name" in one]
+    named = [
+        str(one["name"])
+        for listed in found
+        for one in listed
+        if isinstance(one, dict) and "name" in one
+    ]
     return share([fold(name) in given for name in named])
 
 
@@ -248,14 +278,18 @@ def _labelled_right(outputs: Mapping[str, Json], case: Case) -> float | None:
     """The share of the passages of which it is told rightly whether they help: the gold ones do."""
     labels = {
         int(one["passage"]): one.get("label")
-        for listed in values_named(dict(outputs), "judgements", *outputs) if isinstance(listed, list)
-        for one in listed if isinstance(one, dict) and isinstance(one.get("passage"), int)
-    }  # fmt: skip
+        for listed in values_named(dict(outputs), "judgements", *outputs)
+        if isinstance(listed, list)
+        for one in listed
+        if isinstance(one, dict) and isinstance(one.get("passage"), int)
+    }
     gold = set(case.material.question.gold_documents)
-    return share([
-        (labels.get(number) == "entailment") == (passage.document in gold)
-        for number, passage in enumerate(case.material.passages, 1)
-    ])  # fmt: skip
+    return share(
+        [
+            (labels.get(number) == "entailment") == (passage.document in gold)
+            for number, passage in enumerate(case.material.passages, 1)
+        ]
+    )
 
 
 def _judged_right(outputs: Mapping[str, Json], case: Case) -> float:
@@ -325,7 +359,7 @@ QUALITIES: Mapping[str, Quality] = {
 }
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
 def figures(name: str, rows: Sequence[StepRow], marks: Sequence[Marks]) -> dict[str, Cell]:
@@ -349,4 +383,4 @@ def figures(name: str, rows: Sequence[StepRow], marks: Sequence[Marks]) -> dict[
         "s": share(asked),
         "quality": share(quality),
         "of": judged.name if judged else "",
-    }  # fmt: skip
+    }

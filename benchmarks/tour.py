@@ -1,4 +1,6 @@
-"""What each step makes of one document and of one question: the excerpts of docs/tour.md come from here."""
+"""What each step makes of one document and of one question: the excerpts of docs/tour.md come from
+here.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -42,7 +44,9 @@ def document_stops(document: str, session: Session) -> Iterator[Stop]:
     stored = session.documents([document])[document]
     yield Stop(
         step="load",
-        lines=(f"{stored.id}: {stored.title!r}, language {stored.language}, {len(stored.text):,} characters",),
+        lines=(
+            f"{stored.id}: {stored.title!r}, language {stored.language}, {len(stored.text):,} characters",
+        ),
     )
     chunks = session.chunks_of([document])[document]
     yield Stop(
@@ -61,7 +65,9 @@ def document_stops(document: str, session: Session) -> Iterator[Stop]:
 
 def _extracted(chunks: Sequence[Chunk], text: str, session: Session) -> Iterator[Stop]:
     found = session.generation.extractions.extractions([one.id for one in chunks])
-    mentions = [f"{one.name} ({one.kind}) {one.start}-{one.end}" for part in found for one in part.mentions]
+    mentions = [
+        f"{one.name} ({one.kind}) {one.start}-{one.end}" for part in found for one in part.mentions
+    ]
     yield Stop(step="extract: mentions", lines=tuple(dict.fromkeys(mentions)))
     relations = [
         f"{one.source} -[{one.predicate}]-> {one.target} | {_cut(text[one.start : one.end])}"
@@ -84,7 +90,9 @@ def _resolved(entities: Sequence[str], session: Session) -> Iterator[Stop]:
             for node in nodes
         ),
     )
-    yield Stop(step="summarize", lines=tuple(f"{node.name}: {_cut(node.description)}" for node in nodes))
+    yield Stop(
+        step="summarize", lines=tuple(f"{node.name}: {_cut(node.description)}" for node in nodes)
+    )
 
 
 def _communities(document: str, session: Session) -> Iterator[Stop]:
@@ -102,7 +110,10 @@ def _communities(document: str, session: Session) -> Iterator[Stop]:
     for report in sorted(rooms.reports(), key=lambda one: (one.level, -one.rating, one.community)):
         findings = [one for one in report.findings if one.document == document]
         if findings:
-            quotes = (f"- {one.document} {one.start}-{one.end}: {_cut(one.explanation)}" for one in findings)
+            quotes = (
+                f"- {one.document} {one.start}-{one.end}: {_cut(one.explanation)}"
+                for one in findings
+            )
             title = f"level {report.level}, rating {report.rating}: {report.title}"
             yield Stop(step="report", lines=(title, *quotes))
 
@@ -130,15 +141,25 @@ def question_stops(answer: Answer, asked: Resources) -> Iterator[Stop]:
     yield Stop(step="filter", lines=(labels, *judged))
     chosen = f"{route.type}, confidence {route.confidence}, margin {route.margin}: {route.reason}"
     yield Stop(step="route", lines=(f"{trace.question_type} → {chosen}",))
-    built = (f"{one.description}; {one.unverified} unverified | {_cut(one.text)}" for one in trace.structures)
+    built = (
+        f"{one.description}; {one.unverified} unverified | {_cut(one.text)}"
+        for one in trace.structures
+    )
     yield Stop(step="structurize", lines=tuple(built))
-    document = {name: asked.search.chunk(name).document for one in trace.subquestions for name in one.evidence}
+    document = {
+        name: asked.search.chunk(name).document
+        for one in trace.subquestions
+        for name in one.evidence
+    }
     parts = (
         f"{one.question} → {one.answer} ({', '.join(dict.fromkeys(document[name] for name in one.evidence))})"
         for one in trace.subquestions
     )
     yield Stop(step="decompose", lines=tuple(parts))
-    cited = (f"{one.marker} {one.document} {one.start}-{one.end}: {one.quote}" for one in answer.citations)
+    cited = (
+        f"{one.marker} {one.document} {one.start}-{one.end}: {one.quote}"
+        for one in answer.citations
+    )
     yield Stop(step="answer", lines=(f"{answer.fallback}: {', '.join(answer.values)}", *cited))
 
 

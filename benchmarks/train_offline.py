@@ -1,4 +1,6 @@
-"""Fits the weights of the offline classifiers from the committed development lists, by `tasks/train/linear.py`."""
+"""Fits the weights of the offline classifiers from the committed development lists, by
+`tasks/train/linear.py`.
+"""
 
 import csv
 from collections import Counter
@@ -23,7 +25,9 @@ class Example(Labelled):
 
 @dataclass(frozen=True)
 class Task:
-    """A table to fit: its labels, its examples, how many features it keeps, and how loose the penalty is."""
+    """A table to fit: its labels, its examples, how many features it keeps, and how loose the
+    penalty is.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -34,27 +38,45 @@ class Task:
 
 def routed() -> list[Example]:
     """The questions that the structures are learnt from; rarer structures count more."""
-    found: list[Row] = [*read_rows(DATA / "router_dev.jsonl"), *read_rows(DATA / "router_dev_more.jsonl")]
+    found: list[Row] = [
+        *read_rows(DATA / "router_dev.jsonl"),
+        *read_rows(DATA / "router_dev_more.jsonl"),
+    ]
     for row in read_rows(DATA / "router_dev_mixed.jsonl"):
         found += [{**part, "language": row["language"]} for part in row["parts"]]
     sizes = Counter((row["language"], row["type"]) for row in found)
     mean = len(found) / len(sizes)
     return [
-        Example(row["question"], row["type"], (mean / sizes[row["language"], row["type"]]) ** 0.5, str(place))
+        Example(
+            row["question"],
+            row["type"],
+            (mean / sizes[row["language"], row["type"]]) ** 0.5,
+            str(place),
+        )
         for place, row in enumerate(found)
     ]
 
 
 def scoped() -> list[Example]:
-    """The questions that the scope is learnt from; those about the whole are few, so each counts double."""
-    lists = [row for name in ("", "_more", "_manuals") for row in read_rows(DATA / f"auto_dev{name}.jsonl")]
+    """The questions that the scope is learnt from; those about the whole are few, so each counts
+    double.
+    """
+    lists = [
+        row
+        for name in ("", "_more", "_manuals")
+        for row in read_rows(DATA / f"auto_dev{name}.jsonl")
+    ]
     found = [
         Example(row["question"], "whole", 2.0, row["collection"])
         if row["family"] == "whole"
         else Example(row["question"], "part", 1.0, row["collection"])
         for row in lists
     ]
-    return found + [Example(one.question, "part", 0.05, one.group) for one in routed() if one.label != "catalogue"]
+    return found + [
+        Example(one.question, "part", 0.05, one.group)
+        for one in routed()
+        if one.label != "catalogue"
+    ]
 
 
 TASKS = (
@@ -65,7 +87,10 @@ TASKS = (
 
 def across(task: Task, examples: Sequence[Example]) -> list[str]:
     """The label that each question gets by the weights of the other folds."""
-    groups = {group: number % FOLDS for number, group in enumerate(dict.fromkeys(one.group for one in examples))}
+    groups = {
+        group: number % FOLDS
+        for number, group in enumerate(dict.fromkeys(one.group for one in examples))
+    }
     folds = [groups[example.group] for example in examples]
     told = [""] * len(examples)
     for fold in range(FOLDS):
@@ -75,7 +100,11 @@ def across(task: Task, examples: Sequence[Example]) -> list[str]:
             if one == fold:
                 best = fitted.classify(parse_question(examples[place].question))[0]
                 told[place] = best.label
-                if task.name == "choose" and best.label == "whole" and best.probability < LEAST_WHOLE:
+                if (
+                    task.name == "choose"
+                    and best.label == "whole"
+                    and best.probability < LEAST_WHOLE
+                ):
                     told[place] = "part"
     return told
 
@@ -87,11 +116,11 @@ def across(task: Task, examples: Sequence[Example]) -> list[str]:
 def train_offline(run: Run) -> None:
     """Fit the weights of the offline classifier, and read unseen questions with them.
 
-    `route.csv` (which structure): router_dev, router_dev_mixed and router_dev_more. `choose.csv` (the whole
-    collection or a part of it): auto_dev, auto_dev_more and auto_dev_manuals, and the router's lists without their
-    overviews as questions about a part. --folds reads each fifth by the weights of the rest (for `choose` a fifth of
-    the collections). The lists kept aside (router_questions, auto_questions) and the published sets have
-    no part in it.
+    `route.csv` (which structure): router_dev, router_dev_mixed and router_dev_more. `choose.csv`
+    (the whole collection or a part of it): auto_dev, auto_dev_more and auto_dev_manuals, and the
+    router's lists without their overviews as questions about a part. --folds reads each fifth by
+    the weights of the rest (for `choose` a fifth of the collections). The lists kept aside
+    (router_questions, auto_questions) and the published sets have no part in it.
     """
     for task in TASKS:
         examples = task.read()
@@ -104,7 +133,8 @@ def train_offline(run: Run) -> None:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(["feature", *task.labels])
                 writer.writerows(
-                    [name, *(round(one * UNIT) for one in row)] for name, row in classifier.weights.items()
+                    [name, *(round(one * UNIT) for one in row)]
+                    for name, row in classifier.weights.items()
                 )
             print(f"{task.name}: {len(classifier.weights)} features written")
 
@@ -116,4 +146,6 @@ def by_label(examples: Sequence[Example], told: Sequence[str]) -> dict[str, dict
         key = f"{'zh' if parse_question(example.question).chinese else 'en'} {example.label}"
         for name in ("all", key):
             marks.setdefault(name, []).append(label == example.label)
-    return {name: {"questions": len(own), "right": share(own)} for name, own in sorted(marks.items())}
+    return {
+        name: {"questions": len(own), "right": share(own)} for name, own in sorted(marks.items())
+    }

@@ -1,4 +1,6 @@
-"""What can be trained without a large model: a router on wordings or vectors, and a filter's labels on SICK."""
+"""What can be trained without a large model: a router on wordings or vectors, and a filter's labels
+on SICK.
+"""
 
 import tempfile
 from collections.abc import Sequence
@@ -30,10 +32,10 @@ _SIZE = 64  # of the random encoder's vectors
 def training(run: Run) -> None:
     """How well do a router and a filter do that are trained without a GPU?
 
-    The router: on router_dev, compared on router_questions: a linear classifier of wordings, of the bundled model's
-    vectors, and both beside each other. --data adds the labels of SICK: every fifth pair held out; the rules, a linear
-    head over the bundled vectors (u·v and |u-v|), and, with the extra `train`, a cross-encoder of two layers that
-    begins with random weights.
+    The router: on router_dev, compared on router_questions: a linear classifier of wordings, of the
+    bundled model's vectors, and both beside each other. --data adds the labels of SICK: every fifth
+    pair held out; the rules, a linear head over the bundled vectors (u·v and |u-v|), and, with the
+    extra `train`, a cross-encoder of two layers that begins with random weights.
     """
     import asyncio
 
@@ -41,21 +43,33 @@ def training(run: Run) -> None:
     run.table("router", _routers(run, embedder))
     if run.options.data is None:
         return
-    rows = [row for row in read_rows(run.file(SICK), "filter")[0] if isinstance(row, FilterRow)][: run.limit]
+    rows = [row for row in read_rows(run.file(SICK), "filter")[0] if isinstance(row, FilterRow)][
+        : run.limit
+    ]
     known = [row for place, row in enumerate(rows) if place % 5]
     asked = [row for place, row in enumerate(rows) if not place % 5]
     gold = [row.label for row in asked]
-    given = {"rules": asyncio.run(labels_by(asked, Filter(Models.offline()))), "head": _head(known, asked, embedder)}
+    given = {
+        "rules": asyncio.run(labels_by(asked, Filter(Models.offline()))),
+        "head": _head(known, asked, embedder),
+    }
     if find_spec("accelerate") is not None:
         given["cross-encoder"] = _cross_encoder(known, asked)
     most = max(set(gold), key=gold.count)
     given["always " + most] = [most] * len(gold)
-    run.table(f"SICK, {len(known)} pairs", {name: dict(macro_f1(gold, labels)) for name, labels in given.items()})
+    run.table(
+        f"SICK, {len(known)} pairs",
+        {name: dict(macro_f1(gold, labels)) for name, labels in given.items()},
+    )
 
 
 def _routers(run: Run, embedder: Embedder) -> dict[str, dict[str, Cell]]:
     known, asked = (
-        [row for row in read_rows(DATA / f"{name}.jsonl", "router")[0] if isinstance(row, PreferenceRow)]
+        [
+            row
+            for row in read_rows(DATA / f"{name}.jsonl", "router")[0]
+            if isinstance(row, PreferenceRow)
+        ]
         for name in ("router_dev", "router_questions")
     )
     known = known[: run.limit]
@@ -64,27 +78,36 @@ def _routers(run: Run, embedder: Embedder) -> dict[str, dict[str, Cell]]:
     gold = np.array([[row.chosen == label for label in STRUCTURES] for row in known], float)
     fitted = fit(examples, STRUCTURES)
     by_words = np.array([_scores(fitted.weights, row.question) for row in asked])
-    vectors = [np.asarray(embedder.embed([row.question for row in rows]), float) for rows in (known, asked)]
+    vectors = [
+        np.asarray(embedder.embed([row.question for row in rows]), float) for rows in (known, asked)
+    ]
     by_vectors = vectors[1] @ solve(vectors[0], gold, weights, 70.0)
     tables = {"words": by_words, "vectors": by_vectors, "both": by_words + by_vectors}
     right = {
-        name: [STRUCTURES[place] == row.chosen for place, row in zip(scores.argmax(axis=1), asked, strict=True)]
+        name: [
+            STRUCTURES[place] == row.chosen
+            for place, row in zip(scores.argmax(axis=1), asked, strict=True)
+        ]
         for name, scores in tables.items()
     }
     chinese = np.array([language_of_row(row) == "zh" for row in asked])
     return {
         name: {
-            "questions": len(own), "right": float(np.mean(own)), "en": float(np.array(own)[~chinese].mean()),
+            "questions": len(own),
+            "right": float(np.mean(own)),
+            "en": float(np.array(own)[~chinese].mean()),
             "zh": float(np.array(own)[chinese].mean()),
         }
         for name, own in right.items()
-    }  # fmt: skip
+    }
 
 
 def _scores(weights: object, question: str) -> Floats:
     table: dict[str, tuple[float, ...]] = dict(weights)  # type: ignore[call-overload]  # a mapping
     known = [table[name] for name in sorted(features(parse_question(question))) if name in table]
-    return np.sum(known, axis=0) / np.sqrt(max(len(known), 1)) if known else np.zeros(len(STRUCTURES))
+    return (
+        np.sum(known, axis=0) / np.sqrt(max(len(known), 1)) if known else np.zeros(len(STRUCTURES))
+    )
 
 
 def _head(known: Sequence[FilterRow], asked: Sequence[FilterRow], embedder: Embedder) -> list[str]:
@@ -97,7 +120,9 @@ def _paired(rows: Sequence[FilterRow], embedder: Embedder) -> Floats:
     first = np.asarray(embedder.embed([row.passage for row in rows]), float)
     second = np.asarray(embedder.embed([row.question for row in rows]), float)
     scale = np.sqrt(first.shape[1])
-    return np.hstack([first * second * scale, np.abs(first - second) * scale, np.ones((len(rows), 1))])
+    return np.hstack(
+        [first * second * scale, np.abs(first - second) * scale, np.ones((len(rows), 1))]
+    )
 
 
 def _cross_encoder(known: Sequence[FilterRow], asked: Sequence[FilterRow]) -> list[str]:
@@ -122,9 +147,15 @@ def random_encoder(folder: Path, texts: Sequence[str]) -> None:
     words = sorted({word for text in texts for word in text.lower().split()})
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
     (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-    BertTokenizer(vocab=str(folder / "vocab.txt"), vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
+    BertTokenizer(
+        vocab=str(folder / "vocab.txt"), vocab_file=str(folder / "vocab.txt")
+    ).save_pretrained(folder)
     shape = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=_SIZE, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=2 * _SIZE, max_position_embeddings=512,
-    )  # fmt: skip
+        vocab_size=len(vocabulary),
+        hidden_size=_SIZE,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=2 * _SIZE,
+        max_position_embeddings=512,
+    )
     BertForSequenceClassification(shape).save_pretrained(folder)

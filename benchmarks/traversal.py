@@ -20,7 +20,9 @@ from tasks.watching import watched
 
 T = TypeVar("T")
 
-GRAPH, QUESTIONS = (f"kgqa/{name}.jsonl.gz" for name in ("pathquestion_2h_kb", "pathquestion_2h_questions"))
+GRAPH, QUESTIONS = (
+    f"kgqa/{name}.jsonl.gz" for name in ("pathquestion_2h_kb", "pathquestion_2h_questions")
+)
 
 
 @dataclass
@@ -41,8 +43,9 @@ class Stopwatch:
 def traversal(run: Run) -> None:
     """How well and how fast does walking a graph answer questions, and what does typing them cost?
 
-    PathQuestion (a graph of triples; paraphrased questions of two hops with the path that answers them) is answered
-    through the ask path by the configured model; without one only look-ups are answered.
+    PathQuestion (a graph of triples; paraphrased questions of two hops with the path that answers
+    them) is answered through the ask path by the configured model; without one only look-ups are
+    answered.
     """
     rows = spread(list(read_rows(run.file(QUESTIONS))), run.limit)
     clock = Stopwatch()
@@ -55,15 +58,29 @@ def traversal(run: Run) -> None:
     for _, answer, _ in pairs:
         for step, used in answer.usage.by_step.items():
             tokens[step] += used.input_tokens + used.output_tokens
-    shares: dict[str, Cell] = {step: spent / sum(seconds) for step, spent in clock.spent.most_common()}
-    run.table("share of the time by step (published for typing by a model: about 10%)", {"share": shares})
-    run.table("cost of a question (published share of tokens for typing: about 30%)", {"all": {
-        "median ms": statistics.median(seconds) * 1000, "95% within ms": seconds[int(len(seconds) * 0.95)] * 1000,
-        "tokens": tokens.total() / len(pairs), "of these typing": tokens["plan"] / tokens.total() if tokens else None,
-    }})  # fmt: skip
-    wrong = [(row, answer) for row, answer, _ in pairs if sorted(answer.values) != sorted(row["answers"])]
+    shares: dict[str, Cell] = {
+        step: spent / sum(seconds) for step, spent in clock.spent.most_common()
+    }
+    run.table(
+        "share of the time by step (published for typing by a model: about 10%)", {"share": shares}
+    )
+    run.table(
+        "cost of a question (published share of tokens for typing: about 30%)",
+        {
+            "all": {
+                "median ms": statistics.median(seconds) * 1000,
+                "95% within ms": seconds[int(len(seconds) * 0.95)] * 1000,
+                "tokens": tokens.total() / len(pairs),
+                "of these typing": tokens["plan"] / tokens.total() if tokens else None,
+            }
+        },
+    )
+    wrong = [
+        (row, answer) for row, answer, _ in pairs if sorted(answer.values) != sorted(row["answers"])
+    ]
     run.show(
-        f"  {row['question']}: {row['answers']}, not {answer.values} {answer.answer[:100]}" for row, answer in wrong
+        f"  {row['question']}: {row['answers']}, not {answer.values} {answer.answer[:100]}"
+        for row, answer in wrong
     )
 
 
@@ -98,14 +115,20 @@ async def _answered(rows: Sequence[Row], session: Session) -> list[tuple[Row, An
 
 
 def _matches(pairs: Sequence[tuple[Row, Answer, float]]) -> dict[str, Cell]:
-    right = [(row, answer) for row, answer, _ in pairs if sorted(answer.values) == sorted(row["answers"])]
+    right = [
+        (row, answer) for row, answer, _ in pairs if sorted(answer.values) == sorted(row["answers"])
+    ]
     return {
         "questions": len(pairs),
         "exact": len(right) / len(pairs) if pairs else None,
         "F1": share([set_f1(answer.values, row["answers"]) for row, answer, _ in pairs]),
-        "right ones that cite the path": share([_cites(answer, row["path"]) for row, answer in right]),
+        "right ones that cite the path": share(
+            [_cites(answer, row["path"]) for row, answer in right]
+        ),
     }
 
 
 def _cites(answer: Answer, path: Sequence[str]) -> bool:
-    return set(facts_of(path)) <= {citation.quote for citation in answer.citations if citation.verified}
+    return set(facts_of(path)) <= {
+        citation.quote for citation in answer.citations if citation.verified
+    }

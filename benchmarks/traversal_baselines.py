@@ -24,7 +24,9 @@ STEPS, FIRST, MOST_HOPS, WORDED = 2, 8, 3, 0.5
 
 
 class Walked(Record):
-    """What a way of walking gave: its values, all names that it read, the relations it read, the calls it takes."""
+    """What a way of walking gave: its values, all names that it read, the relations it read, the
+    calls it takes.
+    """
 
     values: tuple[str, ...]
     read: frozenset[str]
@@ -50,14 +52,17 @@ def traversal_baselines(run: Run) -> None:
     On questions of PathQuestion (600, evenly taken), all from the same linked names:
 
     - bfs: everything within two steps, both directions; its values are all that it reaches.
-    - pagerank: the eight entities that a walk from the name visits most (personalised, damping .85); its value is the
-      first.
-    - hop by hop: at each step the relation that has most of its words in the question, until none has half of them. A
-      model would be asked once a step and once more to stop: its calls are counted so, though here words choose.
-    - plan: mode `traverse`, which plans all hops at once by the configured model; without one it looks up.
+    - pagerank: the eight entities that a walk from the name visits most (personalised, damping
+      .85); its value is the first.
+    - hop by hop: at each step the relation that has most of its words in the question, until none
+      has half of them. A model would be asked once a step and once more to stop: its calls are
+      counted so, though here words choose.
+    - plan: mode `traverse`, which plans all hops at once by the configured model; without one it
+      looks up.
 
-    Exact match and F1 of the values (an entity counts once: never above 1), whether the answer is among what was read,
-    how many relations were read, the calls that choosing by a model takes, and how often the plan wins by F1.
+    Exact match and F1 of the values (an entity counts once: never above 1), whether the answer is
+    among what was read, how many relations were read, the calls that choosing by a model takes, and
+    how often the plan wins by F1.
     """
     held, most = list(read_rows(run.file(QUESTIONS))), run.limit or QUESTIONS_ASKED
     rows = held[:: max(1, len(held) // most)][:most]
@@ -82,13 +87,19 @@ def traversal_baselines(run: Run) -> None:
         figures = _figures(walked, wanted, scores[name], seconds)
         if name != "plan":
             pairs = list(zip(scores["plan"], scores[name], strict=True))
-            figures |= {"plan wins": share([a > b for a, b in pairs]), "plan loses": share([a < b for a, b in pairs])}
+            figures |= {
+                "plan wins": share([a > b for a, b in pairs]),
+                "plan loses": share([a < b for a, b in pairs]),
+            }
         table[name] = figures
     run.table(f"{len(rows)} questions of two hops", table)
 
 
 def _figures(
-    walked: Sequence[Walked], wanted: Sequence[Sequence[str]], scores: Sequence[float], seconds: float
+    walked: Sequence[Walked],
+    wanted: Sequence[Sequence[str]],
+    scores: Sequence[float],
+    seconds: float,
 ) -> dict[str, Cell]:
     pairs = list(zip(walked, wanted, strict=True))
     return {
@@ -110,7 +121,9 @@ def ways_of(session: Session, graph: nx.Graph) -> dict[str, Way]:
         found, edge = dict[str, Relation](), list(start.entities)
         for _ in range(STEPS):
             found |= {one.id: one for entity in edge for one in facts.of(entity)}
-            edge = list(dict.fromkeys(end for one in found.values() for end in (one.source, one.target)))
+            edge = list(
+                dict.fromkeys(end for one in found.values() for end in (one.source, one.target))
+            )
         ends = [end for end in edge if end not in start.entities]
         named = tuple(name[end] for end in ends)
         return Walked(values=named, read=frozenset(named), relations=len(found), calls=0)
@@ -118,12 +131,20 @@ def ways_of(session: Session, graph: nx.Graph) -> dict[str, Way]:
     def pagerank(start: Start) -> Walked:
         known = {entity: 1.0 for entity in start.entities if entity in graph}
         ranks = nx.pagerank(graph, alpha=0.85, personalization=known) if known else {}
-        best = sorted((one for one in ranks if one not in known), key=lambda one: (-ranks[one], one))[:FIRST]
+        best = sorted(
+            (one for one in ranks if one not in known), key=lambda one: (-ranks[one], one)
+        )[:FIRST]
         named = tuple(name[one] for one in best)
         return Walked(values=named[:1], read=frozenset(named), relations=len(best), calls=0)
 
     def hop_by_hop(start: Start) -> Walked:
-        here, read, walked, relations, calls = list(start.entities), set[str](), set[tuple[str, bool]](), 0, 0
+        here, read, walked, relations, calls = (
+            list(start.entities),
+            set[str](),
+            set[tuple[str, bool]](),
+            0,
+            0,
+        )
         left = set(terms(start.question))
         for _ in range(MOST_HOPS):
             calls += 1
@@ -152,8 +173,12 @@ def _share(words: Sequence[str], asked: set[str]) -> float:
 async def planned(question: str, session: Session) -> Walked:
     """Mode `traverse`: a plan for all hops at once."""
     answer = await answer_question(question, AskOptions(mode="traverse"), session)
-    read = {value for part in answer.trace.subquestions for value in part.answer.split(", ")} | set(answer.values)
-    return Walked(values=answer.values, read=frozenset(read), relations=len(answer.citations), calls=0)
+    read = {value for part in answer.trace.subquestions for value in part.answer.split(", ")} | set(
+        answer.values
+    )
+    return Walked(
+        values=answer.values, read=frozenset(read), relations=len(answer.citations), calls=0
+    )
 
 
 def start_of(question: str, session: Session) -> Start:

@@ -1,4 +1,6 @@
-"""Writes docs/settings.md and docs/commands.md from the code: `python docs/reference.py`; `make docs` does it too."""
+"""Writes docs/settings.md and docs/commands.md from the code: `python docs/reference.py`; `make
+docs` does it too.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""`make screenshots`: the pictures of docs/page.md, of the sample corpus in a service of this machine.
+"""`make screenshots`: the pictures of docs/page.md, of the sample corpus in a service of this
+machine.
 
 Needs Chromium and the extra `dev`; nothing is asked of the network.
 """
@@ -25,7 +26,9 @@ def keep(page: Page, name: str) -> None:
     """The page as a small PNG."""
     page.wait_for_load_state("networkidle")
     picture = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
-    picture.quantize(method=Image.Quantize.MAXCOVERAGE, kmeans=2).save(FOLDER / f"page-{name}.png", optimize=True)
+    picture.quantize(method=Image.Quantize.MAXCOVERAGE, kmeans=2).save(
+        FOLDER / f"page-{name}.png", optimize=True
+    )
 
 
 def take(page: Page) -> None:
@@ -39,7 +42,11 @@ def take(page: Page) -> None:
     page.locator(".turn").first.get_by_text("How this answer came about").click()
     page.locator(".talk").evaluate_handle("talk => talk.scrollTo(0, 0)")
     keep(page, "ask")
-    for tab, seen in (("Documents", "tbody tr"), ("Reports", ".treemap button"), ("Health", ".checks")):
+    for tab, seen in (
+        ("Documents", "tbody tr"),
+        ("Reports", ".treemap button"),
+        ("Health", ".checks"),
+    ):
         page.get_by_role("link", name=tab, exact=True).click()
         page.locator(seen).first.wait_for()
         if tab == "Reports":
@@ -50,7 +57,9 @@ def take(page: Page) -> None:
 
 def main() -> int:
     """Take them all."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if browser is None:
         sys.stderr.write("No Chromium: apt-get install chromium, or another system's package.\n")
         return 1
@@ -58,7 +67,9 @@ def main() -> int:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         with served(Path(folder), [sample_folder() / "corpus"]) as service:
             for scheme in ("light", "dark"):
-                page = chromium.new_page(viewport=SIZE, color_scheme=scheme, locale="en-GB", bypass_csp=True)
+                page = chromium.new_page(
+                    viewport=SIZE, color_scheme=scheme, locale="en-GB", bypass_csp=True
+                )
                 page.set_default_timeout(WAIT)
                 page.goto(service.url)
                 if scheme == "light":

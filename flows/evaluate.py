@@ -2,9 +2,9 @@
 
 load questions → answer (each system, side by side) → score → judge → compare → publish
 
-`evaluate` is the Prefect flow, whose runs Prefect records; `run_evaluation` does the same work without Prefect. The
-story is told here, one call a step. Answers are stored as they come: an evaluation that was stopped goes on where it
-was, and asks nothing again.
+`evaluate` is the Prefect flow, whose runs Prefect records; `run_evaluation` does the same work
+without Prefect. The story is told here, one call a step. Answers are stored as they come: an
+evaluation that was stopped goes on where it was, and asks nothing again.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -59,7 +59,13 @@ from tasks.evaluate.compare import (
     wins_by_measure,
 )
 from tasks.evaluate.gate import check_gate, in_words, read_gate
-from tasks.evaluate.judge import judged_pairs, judged_points, read_people, reliability, require_judge
+from tasks.evaluate.judge import (
+    judged_pairs,
+    judged_points,
+    read_people,
+    reliability,
+    require_judge,
+)
 from tasks.evaluate.measures import MEASURES, Measure, measures_named, rubrics_of
 from tasks.question_sets.load import load_questions
 from tasks.step import step
@@ -108,20 +114,20 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
 ) -> EvaluationReport:
     """Compare systems on a question set by measures; the result is stored in the workspace.
 
-    A run that was stopped goes on where it was when it is started again in the same words: no answer is asked twice.
+    A run that was stopped goes on where it was when it is started again in the same words: no
+    answer is asked twice.
 
-    Args:
-        systems: Each as it is typed: mode=mix,effort=high,name=deep, or answers=FILE.jsonl,name=theirs.
-        questions: A JSONL file of rows {id, question, answers, values, gold_documents, …}.
-        measures: Their names; without it the usual ones that the questions have what is needed for.
-        criteria: By which the role judge compares every two systems: comprehensiveness, diversity, overall and others.
-        repeats: How often the judge looks at a pair in each order.
-        workspace: The folder of state; without it the one of the settings (./.trellis).
-        limit: Only the first questions.
-        budget: Stop before models take more tokens or cost more US dollars than this; answers are kept.
-        page: A file ending in .html or .md that the result is written to.
-        gate: A TOML file of measures that must not fall against the last accepted evaluation; else the run fails.
-        accept: Gates compare with this evaluation from now on, unless it fell.
+    Args: systems: Each as it is typed: mode=mix,effort=high,name=deep, or
+    answers=FILE.jsonl,name=theirs. questions: A JSONL file of rows {id, question, answers, values,
+    gold_documents, …}. measures: Their names; without it the usual ones that the questions have
+    what is needed for. criteria: By which the role judge compares every two systems:
+    comprehensiveness, diversity, overall and others. repeats: How often the judge looks at a pair
+    in each order. workspace: The folder of state; without it the one of the settings (./.trellis).
+    limit: Only the first questions. budget: Stop before models take more tokens or cost more US
+    dollars than this; answers are kept. page: A file ending in .html or .md that the result is
+    written to. gate: A TOML file of measures that must not fall against the last accepted
+    evaluation; else the run fails. accept: Gates compare with this evaluation from now on, unless
+    it fell.
     """
     ending = EvaluationEnding(Path(page) if page else None, Path(gate) if gate else None, accept)
     ending.check()
@@ -151,8 +157,10 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What is evaluated: systems, the questions and what they were named by, measures, and the `criteria` by which a
-    judge compares the answers of every two systems, `repeats` times in each order."""
+    """What is evaluated: systems, the questions and what they were named by, measures, and the
+    `criteria` by which a judge compares the answers of every two systems, `repeats` times in each
+    order.
+    """
 
     systems: tuple[EvaluatedSystem, ...]
     questions: tuple[EvaluationQuestion, ...]
@@ -177,12 +185,14 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
 ) -> EvaluationReport:
     """Evaluate systems (records, or as they are typed) on questions (records, or a file of them).
 
-    Without `measures` the usual ones that the questions have what is needed for. With `criteria` a judge compares the
-    answers of every two systems. `limit` takes the first questions. The result
-    is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it. Raises UsageError,
-    SettingsError, NoGeneration, BudgetReached, EvaluationGate.
+    Without `measures` the usual ones that the questions have what is needed for. With `criteria` a
+    judge compares the answers of every two systems. `limit` takes the first questions. The result
+    is stored in the workspace. `ending` writes its page, holds it against a gate, accepts it.
+    Raises UsageError, SettingsError, NoGeneration, BudgetReached, EvaluationGate.
     """
-    runtime = with_budget(open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED)
+    runtime = with_budget(
+        open_runtime(load_settings({"workspace": workspace}), progress), budget, JUDGED
+    )
     asked = rated_or(questions, runtime)
     plan = await plan_of(systems, asked, measures, limit=limit, criteria=criteria, repeats=repeats)
     ending = ending or EvaluationEnding()
@@ -195,9 +205,10 @@ async def run_evaluation(  # noqa: PLR0913 -- the arguments of the public contra
 
 @dataclass(frozen=True)
 class EvaluationEnding:
-    """What is done with a finished evaluation: its `page` is written (.html or .md; beside evaluation `against`), it is
-    held against the rules of the file `gate`, and it is accepted, unless it fell. The judge is compared with `people`,
-    a file of their verdicts."""
+    """What is done with a finished evaluation: its `page` is written (.html or .md; beside
+    evaluation `against`), it is held against the rules of the file `gate`, and it is accepted,
+    unless it fell. The judge is compared with `people`, a file of their verdicts.
+    """
 
     page: Path | None = None
     gate: Path | None = None
@@ -214,13 +225,20 @@ class EvaluationEnding:
         if self.people is not None:
             read_people(self.people)
 
-    def write(self, report: EvaluationReport, result: EvaluationResult, runtime: Runtime) -> EvaluationReport:
-        """Write the page; the report with what the gate says. UsageError without an accepted evaluation."""
+    def write(
+        self, report: EvaluationReport, result: EvaluationResult, runtime: Runtime
+    ) -> EvaluationReport:
+        """Write the page; the report with what the gate says. UsageError without an accepted
+        evaluation.
+        """
         store = runtime.workspace.evaluations
         if self.people is not None:
             judge = reliability(result.verdicts, read_people(self.people))
             if not judge.people:
-                raise UsageError(f"{self.people} has no verdict on what the judge compared.", "Judge the same pairs.")
+                raise UsageError(
+                    f"{self.people} has no verdict on what the judge compared.",
+                    "Judge the same pairs.",
+                )
             report = report.model_copy(update={"judge": judge.model_dump()})
         if self.page is not None:
             before = report_of(store.read(self.against)).scores if self.against is not None else ()
@@ -228,12 +246,18 @@ class EvaluationEnding:
             self.page.write_text(page(report, result, before), encoding="utf-8")
         if self.gate is None:
             return report
-        accepted = [row.number for row in store.list() if row.accepted and row.number != report.number]
-        checks = check_gate(read_gate(self.gate), result, [store.read(number) for number in accepted])
+        accepted = [
+            row.number for row in store.list() if row.accepted and row.number != report.number
+        ]
+        checks = check_gate(
+            read_gate(self.gate), result, [store.read(number) for number in accepted]
+        )
         return report.model_copy(update={"gate": checks})
 
     def hold(self, report: EvaluationReport, runtime: Runtime) -> None:
-        """Raise EvaluationGate where a measure fell; else the evaluation is accepted, where that is wanted."""
+        """Raise EvaluationGate where a measure fell; else the evaluation is accepted, where that is
+        wanted.
+        """
         if falls := [in_words(check) for check in report.gate if not check.holds]:
             raise EvaluationGate(falls)
         if self.accept:
@@ -244,12 +268,16 @@ Questions = str | Path | Sequence[EvaluationQuestion]
 
 
 def rated_or(questions: Questions, runtime: Runtime) -> Questions:
-    """The questions that were rated on the page where `feedback` names them, else those given. UsageError for none."""
+    """The questions that were rated on the page where `feedback` names them, else those given.
+    UsageError for none.
+    """
     if questions != FEEDBACK:
         return questions
     rated = [row.as_question for row in runtime.workspace.database.feedback.list()]
     if not rated:
-        raise UsageError("No answer was rated in this workspace.", "Rate some on the page of `trellis serve`.")
+        raise UsageError(
+            "No answer was rated in this workspace.", "Rate some on the page of `trellis serve`."
+        )
     return rated
 
 
@@ -265,22 +293,34 @@ async def plan_of(
 ) -> EvaluationPlan:
     """Read the questions, and what is to be compared by which measures."""
     if isinstance(questions, str | Path):
-        chosen, name = await asyncio.to_thread(load_questions, Path(questions), limit), str(questions)
+        chosen, name = (
+            await asyncio.to_thread(load_questions, Path(questions), limit),
+            str(questions),
+        )
     else:
         chosen, name = tuple(questions), ""
     chosen = chosen[:limit]
     if not chosen:
-        raise UsageError("There are no questions.", "Name a file of rows {id, question, answers, …}.")
+        raise UsageError(
+            "There are no questions.", "Name a file of rows {id, question, answers, …}."
+        )
     if len({question.id for question in chosen}) < len(chosen):
         raise UsageError("Two questions have the same id.", "Give each question an id of its own.")
     read = tuple(system_of(system) for system in systems or ("auto",))
     if unknown := [name for name in criteria if name not in CRITERIA]:
         near = did_you_mean(unknown[0], CRITERIA)
-        raise UsageError(f"The judge has no criterion {unknown[0]!r}.", f"{near}Use some of {', '.join(CRITERIA)}.")
-    return EvaluationPlan(read, chosen, _measures_for(chosen, measures), name, tuple(criteria), repeats)
+        raise UsageError(
+            f"The judge has no criterion {unknown[0]!r}.",
+            f"{near}Use some of {', '.join(CRITERIA)}.",
+        )
+    return EvaluationPlan(
+        read, chosen, _measures_for(chosen, measures), name, tuple(criteria), repeats
+    )
 
 
-def _measures_for(questions: Sequence[EvaluationQuestion], names: Sequence[str]) -> tuple[Measure, ...]:
+def _measures_for(
+    questions: Sequence[EvaluationQuestion], names: Sequence[str]
+) -> tuple[Measure, ...]:
     """Those named, or the usual ones. UsageError for one that needs what no question has."""
     known = {
         "answers": any(question.answers for question in questions),
@@ -290,7 +330,9 @@ def _measures_for(questions: Sequence[EvaluationQuestion], names: Sequence[str])
     }
     if not names:
         usual = [MEASURES[name] for name in USUAL if name in MEASURES]
-        return tuple(measure for measure in usual if all(known[need] for need in measure.needs))  # none is judged
+        return tuple(
+            measure for measure in usual if all(known[need] for need in measure.needs)
+        )  # none is judged
     measures = measures_named(names)
     for measure in measures:
         if missing := [need for need in sorted(measure.needs) if not known[need]]:
@@ -301,7 +343,9 @@ def _measures_for(questions: Sequence[EvaluationQuestion], names: Sequence[str])
     return tuple(measures)
 
 
-async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[EvaluationReport, EvaluationResult]:
+async def evaluate_plan(
+    plan: EvaluationPlan, runtime: Runtime
+) -> tuple[EvaluationReport, EvaluationResult]:
     """The evaluation, stored in the runtime's workspace."""
     started, begun = time.monotonic(), utc_now()
     _require_judge(plan, runtime.models)
@@ -320,11 +364,15 @@ async def evaluate_plan(plan: EvaluationPlan, runtime: Runtime) -> tuple[Evaluat
         questions=plan.questions,
         measures=tuple(measure.name for measure in plan.measures),
     )
-    result = EvaluationResult(evaluation=evaluation, answers=answers, scores=(*scores, *points), verdicts=verdicts)
+    result = EvaluationResult(
+        evaluation=evaluation, answers=answers, scores=(*scores, *points), verdicts=verdicts
+    )
     result = await publish_result(result, runtime)
     await asyncio.to_thread(runtime.workspace.database.running_answers.remove, work.key)
     report = await compare(result)
-    return report.model_copy(update={"reused": len(work.stored), "seconds": time.monotonic() - started}), result
+    return report.model_copy(
+        update={"reused": len(work.stored), "seconds": time.monotonic() - started}
+    ), result
 
 
 @contextmanager
@@ -341,7 +389,9 @@ def _require_judge(plan: EvaluationPlan, models: Models) -> None:
 
 
 def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
-    """Changes with the questions, and with anything that the systems' answers depend on; measures do not count."""
+    """Changes with the questions, and with anything that the systems' answers depend on; measures
+    do not count.
+    """
     questions = [question.model_dump_json() for question in plan.questions]
     return content_id("evl", *(f"{row.system.name} {row.identity}" for row in systems), *questions)
 
@@ -349,10 +399,16 @@ def key_of(plan: EvaluationPlan, systems: Sequence[OpenSystem]) -> str:
 async def _judged(
     answered: Sequence[Sequence[EvaluatedAnswer]], plan: EvaluationPlan, runtime: Runtime
 ) -> tuple[Sequence[Score], tuple[Verdict, ...]]:
-    """The points of those measures that a judge gives, and its verdicts on every two systems by the plan's criteria."""
+    """The points of those measures that a judge gives, and its verdicts on every two systems by the
+    plan's criteria.
+    """
     answers = [answer for own in answered for answer in own]
     rubrics = rubrics_of(plan.measures)
-    points = await judged_points(plan.questions, answers, Grade(runtime.models), rubrics) if rubrics else ()
+    points = (
+        await judged_points(plan.questions, answers, Grade(runtime.models), rubrics)
+        if rubrics
+        else ()
+    )
     pairs = list(combinations(answered, 2)) if plan.criteria else []
     judge, done = Judge(runtime.models), count(1)
     total = len(pairs) * len(plan.questions) * len(plan.criteria)
@@ -360,8 +416,13 @@ async def _judged(
     def tell() -> None:
         runtime.progress("judge", next(done), total)
 
-    works = (judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats, tell) for pair in pairs)
-    return points, tuple(row for verdicts in await gather_or_cancel(map(_coroutine, works)) for row in verdicts)
+    works = (
+        judged_pairs(plan.questions, pair, judge, plan.criteria, plan.repeats, tell)
+        for pair in pairs
+    )
+    return points, tuple(
+        row for verdicts in await gather_or_cancel(map(_coroutine, works)) for row in verdicts
+    )
 
 
 async def _coroutine(work: Awaitable[T]) -> T:
@@ -372,8 +433,9 @@ async def _coroutine(work: Awaitable[T]) -> T:
 
 
 class AnsweringWork:
-    """What the systems of an evaluation share while they answer: the plan, what was answered before under its key, and
-    where answers go."""
+    """What the systems of an evaluation share while they answer: the plan, what was answered before
+    under its key, and where answers go.
+    """
 
     def __init__(self, plan: EvaluationPlan, key: str, runtime: Runtime) -> None:
         self.plan = plan
@@ -386,19 +448,25 @@ class AnsweringWork:
     async def keep(self, answer: EvaluatedAnswer) -> None:
         """Store an answer; one that failed is asked again by the next run."""
         if answer.answer is not None:
-            await asyncio.to_thread(self._runtime.workspace.database.running_answers.put, self.key, answer)
+            await asyncio.to_thread(
+                self._runtime.workspace.database.running_answers.put, self.key, answer
+            )
         self._done += 1
         self._runtime.progress("answer", self._done, self._total)
 
 
-async def _answered(systems: Sequence[OpenSystem], work: AnsweringWork) -> list[list[EvaluatedAnswer]]:
+async def _answered(
+    systems: Sequence[OpenSystem], work: AnsweringWork
+) -> list[list[EvaluatedAnswer]]:
     """All answers of each system, side by side."""
     return await gather_or_cancel(_coroutine(answer_questions(system, work)) for system in systems)
 
 
 @step("answer-questions", asks_model=True)
 async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[EvaluatedAnswer]:
-    """Have a system answer the questions that it has not answered yet; all its answers, in the order of the set."""
+    """Have a system answer the questions that it has not answered yet; all its answers, in the
+    order of the set.
+    """
     slots = asyncio.Semaphore(math.ceil(AT_ONCE / len(work.plan.systems)))
     name = system.system.name
 
@@ -407,10 +475,14 @@ async def answer_questions(system: OpenSystem, work: AnsweringWork) -> list[Eval
             return known
         async with slots:
             try:
-                answer = EvaluatedAnswer(system=name, question=question.id, answer=await system.answer(question))
+                answer = EvaluatedAnswer(
+                    system=name, question=question.id, answer=await system.answer(question)
+                )
             except BudgetSpent:
                 raise
-            except Exception as error:  # a fault in one question must not cost the answers to the others
+            except (
+                Exception
+            ) as error:  # a fault in one question must not cost the answers to the others
                 if not isinstance(error, TrellisError | EngineError):
                     logger.warning("%s failed on question %r", name, question.id, exc_info=True)
                 words = mask_keys(str(error)) or type(error).__name__
@@ -450,7 +522,9 @@ async def score(answers: Sequence[EvaluatedAnswer], plan: EvaluationPlan) -> tup
 async def publish_result(result: EvaluationResult, runtime: Runtime) -> EvaluationResult:
     """Store the finished evaluation in the workspace, whole; it gets its number."""
     number = await asyncio.to_thread(runtime.workspace.evaluations.publish, result)
-    return result.model_copy(update={"evaluation": result.evaluation.model_copy(update={"number": number})})
+    return result.model_copy(
+        update={"evaluation": result.evaluation.model_copy(update={"number": number})}
+    )
 
 
 @step("compare")
@@ -463,7 +537,9 @@ def report_of(result: EvaluationResult, seed: int = 0) -> EvaluationReport:
     """Means with intervals, paired differences, wins and costs of a finished evaluation."""
     evaluation = result.evaluation
     systems, values = [system.name for system in evaluation.systems], values_of(result.scores)
-    measures = [name for name in evaluation.measures if name in values and not _is_unspent(name, values)]
+    measures = [
+        name for name in evaluation.measures if name in values and not _is_unspent(name, values)
+    ]
     differing = (name for name in measures if most_different(values, name, 1))
     first = next(differing, measures[0] if measures else "")
     lower = first in MEASURES and not MEASURES[first].more_is_better
@@ -484,6 +560,8 @@ def report_of(result: EvaluationResult, seed: int = 0) -> EvaluationReport:
 
 
 def _is_unspent(measure: str, values: Values) -> bool:
-    """Whether it measures what no system has spent anything of: without a model there are no calls to compare."""
+    """Whether it measures what no system has spent anything of: without a model there are no calls
+    to compare.
+    """
     spent = measure in MEASURES and not MEASURES[measure].more_is_better
     return spent and not any(value for own in values[measure].values() for value in own.values())

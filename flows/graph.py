@@ -1,11 +1,10 @@
-"""The graph of a workspace as NetworkX graphs of a generation, and a NetworkX graph as a source of triples.
+"""The graph of a workspace as NetworkX graphs of a generation, and a NetworkX graph as a source of
+triples.
 
-```python
-from flows.graph import directed, index_graph, undirected
+```python from flows.graph import directed, index_graph, undirected
 
 graph = undirected("kb")  # entities, and one weighted edge for each related pair
-index_graph(networkx.les_miserables_graph(), "kb")
-```
+index_graph(networkx.les_miserables_graph(), "kb") ```
 """
 
 from collections.abc import Sequence
@@ -25,8 +24,9 @@ from tasks import graph_views
 def index_graph(graph: nx.Graph, workspace: str | Path | None = None) -> IndexReport:
     """Index the edges of a graph as triples: see `tasks.load.rows.read_graph`.
 
-    The graph's name (without one "graph") stands for its source: another one of that name takes its place. From any
-    thread, also where an event loop runs. Raises the errors of `flows.index.build_index`.
+    The graph's name (without one "graph") stands for its source: another one of that name takes its
+    place. From any thread, also where an event loop runs. Raises the errors of
+    `flows.index.build_index`.
     """
     runtime = open_runtime(load_settings({"workspace": workspace}))
     return run_anywhere(index_documents([graph], IndexOptions(), runtime))
@@ -41,7 +41,9 @@ def directed(workspace: str | Path | None = None, as_of: int | None = None) -> n
 
 
 def undirected(workspace: str | Path | None = None, as_of: int | None = None) -> nx.Graph:
-    """A weighted edge for each pair: see `tasks.graph_views.undirected`. NoGeneration, UnknownGeneration."""
+    """A weighted edge for each pair: see `tasks.graph_views.undirected`. NoGeneration,
+    UnknownGeneration.
+    """
     return graph_views.undirected(*_read(workspace, as_of))
 
 

@@ -114,7 +114,9 @@ class IndexOptions:
     remake: bool = False
 
 
-async def index_documents(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
+async def index_documents(
+    sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime
+) -> IndexReport:
     """Build the index, with an entry in the history of runs. What memory holds of passages that are
     gone is forgotten, and watched questions are asked again.
 
@@ -140,7 +142,9 @@ async def index_documents(sources: Sequence[PathOrGraph], options: IndexOptions,
     return report.model_copy(update={"changed_answers": await watched_after(runtime)})
 
 
-async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime) -> IndexReport:
+async def build_index(
+    sources: Sequence[PathOrGraph], options: IndexOptions, runtime: Runtime
+) -> IndexReport:
     """Bring the workspace up to date with the sources and publish a new generation where anything
     changed.
 
@@ -162,7 +166,9 @@ async def build_index(sources: Sequence[PathOrGraph], options: IndexOptions, run
     return report_of(changes, runtime, started, published, kept_prompts)
 
 
-async def _next_generation(changes: SourceChanges, staging: Staging, runtime: Runtime) -> int | None:
+async def _next_generation(
+    changes: SourceChanges, staging: Staging, runtime: Runtime
+) -> int | None:
     """Build and publish the next generation.
 
     Gives its number, or None where nothing came of it but the failures that were there before.

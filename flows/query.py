@@ -124,7 +124,11 @@ async def answer_question(question: str, options: AskOptions, session: Session) 
     check_mode(options.mode)
     started = time.monotonic()
     resources = await resources_for(question, options, session)  # rewrite
-    response = await (answer_in_turn(resources, respond) if options.mode == AUTO else respond(resources, options.mode))
+    response = await (
+        answer_in_turn(resources, respond)
+        if options.mode == AUTO
+        else respond(resources, options.mode)
+    )
     return await answer_of(question, resources, response, started)
 
 
@@ -157,7 +161,9 @@ async def retrieve_passages(question: str, options: AskOptions, session: Session
     resources = await resources_for(question, options, session)
     own_search = find_mode(options.mode).retrieve if options.mode not in {AUTO, SEARCH} else None
     search, text, wanted = resources.search, resources.question.text, resources.search.candidates(k)
-    retrieved = await (own_search(resources, wanted) if own_search else search.passages([text], wanted))
+    retrieved = await (
+        own_search(resources, wanted) if own_search else search.passages([text], wanted)
+    )
     passages = tuple((await search.reranked(text, retrieved, k)).passages)
     usage = usage_of(resources.models.meter, time.monotonic() - started)
     return Retrieval(question=question, passages=passages, usage=usage, generation=session.number)

@@ -1,4 +1,6 @@
-"""One question with what it is answered from: its search in the open generation, what modes are given and bring."""
+"""One question with what it is answered from: its search in the open generation, what modes are
+given and bring.
+"""
 
 import math
 import time
@@ -40,7 +42,14 @@ from storage.answer_records import (
 )
 from storage.errors import NothingMatches, UsageError
 from storage.records import Chunk, Document, DocumentText, by_key
-from tasks.answer import AnswerContext, Answered, AnswerOptions, StatedAnswer, answer, answer_directly
+from tasks.answer import (
+    AnswerContext,
+    Answered,
+    AnswerOptions,
+    StatedAnswer,
+    answer,
+    answer_directly,
+)
 from tasks.citations import Source, merged, of_passages, packed, source_of
 from tasks.decompose import PartAnswer
 from tasks.filter import FilterResult
@@ -58,10 +67,11 @@ LISTED = 8  # passages that an answer or a retrieval lists where the user names 
 WIDENED = 4  # of the best passages, so many come with their neighbours where effort is high
 LONGEST = 8_000  # characters of a question; an article of a newspaper has as many
 LONGEST_HISTORY = 200_000  # of the turns before it together
-CITED = 10.0  # what a cited chunk counts beside the best passage, where a name is read by what was found
+# what a cited chunk counts beside the best passage, where a name is read by what was found
+CITED = 10.0
 NOT_RECALLED = Recall(decisions=(), chunks=())
-# Forms of questions that a part of the documents answers: only these use memory. A question about many documents gains
-# nothing from the few passages that answered it before.
+# Forms of questions that a part of the documents answers: only these use memory. A question about
+# many documents gains nothing from the few passages that answered it before.
 RECALLED = frozenset({"fact", "list", "yesno"})
 
 
@@ -69,16 +79,17 @@ RECALLED = frozenset({"fact", "list", "yesno"})
 class AskOptions:
     """How a question is answered.
 
-    `k` is how many passages an answer is written from at most, in every mode; None: as many as fit into the tokens of
-    the effort. `documents` restricts the evidence to those ids, `where` to what meets all filters (`storage.filters`);
-    `history` holds earlier turns, oldest first. A `retriever` brings pages from outside the index, which join what is
-    found in it; None takes the one of the settings, if any. `level` is that of the reports that mode `global` reads (0:
-    the broadest); None goes down the branches that are relevant. `effort` None is the one of the settings. `response`
-    says in words what form the answer shall have ("a list", "in German").
+    `k` is how many passages an answer is written from at most, in every mode; None: as many as fit
+    into the tokens of the effort. `documents` restricts the evidence to those ids, `where` to what
+    meets all filters (`storage.filters`); `history` holds earlier turns, oldest first. A
+    `retriever` brings pages from outside the index, which join what is found in it; None takes the
+    one of the settings, if any. `level` is that of the reports that mode `global` reads (0: the
+    broadest); None goes down the branches that are relevant. `effort` None is the one of the
+    settings. `response` says in words what form the answer shall have ("a list", "in German").
 
-    `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do not hold; the answer
-    itself has other markers. `meter` is the ledger in which the calls of models are entered as they are answered; None
-    is one of the question's own.
+    `on_text` gets pieces of the draft while a model writes it, Withdrawn where those before it do
+    not hold; the answer itself has other markers. `meter` is the ledger in which the calls of
+    models are entered as they are answered; None is one of the question's own.
     """
 
     mode: Mode = AUTO
@@ -106,16 +117,19 @@ def check_question(text: str, history: Sequence[str] = ()) -> None:
         )
     if sum(map(len, history)) > LONGEST_HISTORY:
         raise UsageError(
-            f"The conversation has more than {LONGEST_HISTORY:,} characters.", "Leave out its oldest turns."
+            f"The conversation has more than {LONGEST_HISTORY:,} characters.",
+            "Leave out its oldest turns.",
         )
     if any("\ud800" <= sign <= "\udfff" for turn in (text, *history) for sign in turn):
         raise UsageError("The question is not valid Unicode.", "Write it in UTF-8.")
 
 
 def restricted(options: AskOptions, session: Session) -> AskOptions:
-    """The options with `where` and `documents` as one set of documents, each of which exists; None stays all.
+    """The options with `where` and `documents` as one set of documents, each of which exists; None
+    stays all.
 
-    Raises UnknownDocument, FilterError, or NothingMatches: what leaves nothing is never taken for everything.
+    Raises UnknownDocument, FilterError, or NothingMatches: what leaves nothing is never taken for
+    everything.
     """
     documents = options.documents
     if any(name not in session.index.documents for name in documents or ()):
@@ -125,7 +139,9 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
         session.generation.documents.documents(strange)
     for expression in options.where:
         meeting = session.generation.filters.matching(expression)
-        documents = tuple(meeting) if documents is None else tuple(sorted(set(meeting) & set(documents)))
+        documents = (
+            tuple(meeting) if documents is None else tuple(sorted(set(meeting) & set(documents)))
+        )
         if not documents:
             raise NothingMatches(expression, of=" of those that the question is restricted to")
     return replace(options, documents=documents)
@@ -133,8 +149,9 @@ def restricted(options: AskOptions, session: Session) -> AskOptions:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that stands on its own, read by the words and names of a generation; `wording` is the question
-    as the answer step reads it, `ambiguous` what its rewriting left open."""
+    """A question that stands on its own, read by the words and names of a generation; `wording` is
+    the question as the answer step reads it, `ambiguous` what its rewriting left open.
+    """
 
     wording: str
     queries: Sequence[str]
@@ -184,7 +201,10 @@ class Question:
         A concept is as rare as the commonest of its words.
         """
         rarity = self.rarity
-        weights = {term: min(map(rarity, members(term)), default=rarity(term)) for term in concept_terms(self.text)}
+        weights = {
+            term: min(map(rarity, members(term)), default=rarity(term))
+            for term in concept_terms(self.text)
+        }
         aliases: dict[str, tuple[str, ...]] = {}
         for link in self.links:
             names = (*aliases.get(link.text, ()), *self.index.spellings[link.entity])
@@ -194,10 +214,11 @@ class Question:
 
 @dataclass(frozen=True)
 class PassageSearch:
-    """The search of one question: the chunks of a generation and pages from outside, of the documents that it may look
-    into. `depth` is how many passages are searched for; an answer is made from `most` tokens of them and from `at_most`
-    passages (None: any number); `widened` is how many of the best come with their neighbours; `embedder` has
-    the question's ledger."""
+    """The search of one question: the chunks of a generation and pages from outside, of the
+    documents that it may look into. `depth` is how many passages are searched for; an answer is
+    made from `most` tokens of them and from `at_most` passages (None: any number); `widened` is how
+    many of the best come with their neighbours; `embedder` has the question's ledger.
+    """
 
     session: Session
     only: tuple[str, ...] | None
@@ -215,26 +236,40 @@ class PassageSearch:
         """The chunks by words, and by the graph."""
         return self.session.index
 
-    async def passages(self, queries: Sequence[str], k: int, *, graph: bool = True) -> list[Passage]:
-        """The k best passages by words, meaning and, with `graph`, the graph, with what comes from outside."""
+    async def passages(
+        self, queries: Sequence[str], k: int, *, graph: bool = True
+    ) -> list[Passage]:
+        """The k best passages by words, meaning and, with `graph`, the graph, with what comes from
+        outside.
+        """
         index = self.index if graph else self.index.without_graph()
         dense = self.session.dense(queries, self.only, self.embedder)
         return await self.with_pages(queries, await retrieve(index, queries, dense, k, self.only))
 
     def candidates(self, k: int) -> int:
-        """How many passages are searched for where k go on: more where a reranker chooses among them."""
+        """How many passages are searched for where k go on: more where a reranker chooses among
+        them.
+        """
         return max(k, self.session.runtime.settings.reranker_passages) if self.reranker else k
 
     async def reranked(self, query: str, passages: Sequence[Passage], k: int) -> Reranked:
         """The k passages most relevant to the query by the reranker; the first k where none is set."""
-        return await rerank(query, passages, k, self.reranker) if self.reranker else Reranked(list(passages[:k]))
+        return (
+            await rerank(query, passages, k, self.reranker)
+            if self.reranker
+            else Reranked(list(passages[:k]))
+        )
 
     async def best(self, query: str, passages: Sequence[Passage]) -> Reranked:
-        """As many passages as an answer is made from, the most relevant by the reranker; all where none is set."""
+        """As many passages as an answer is made from, the most relevant by the reranker; all where
+        none is set.
+        """
         return await self.reranked(query, passages, self.depth if self.reranker else len(passages))
 
     async def with_pages(self, queries: Sequence[str], passages: list[Passage]) -> list[Passage]:
-        """The passages, and in turn with them the parts of pages from outside that have words of the queries."""
+        """The passages, and in turn with them the parts of pages from outside that have words of
+        the queries.
+        """
         if self.pages is None:
             return passages
         documents, chunks = await read_pages(self.pages, queries)
@@ -246,12 +281,14 @@ class PassageSearch:
         return self.session.dense([text], self.only, self.embedder)[0]
 
     def sources(self, passages: Sequence[Passage], most: int | None = None) -> list[Source]:
-        """The passages as sources for an answer, best first, as many as the user allows and as fit (`most` tokens;
-        None: an answer's)."""
+        """The passages as sources for an answer, best first, as many as the user allows and as fit
+        (`most` tokens; None: an answer's).
+        """
         chunks = self.chunks(passages)[: self.at_most]
         best = [near for chunk in chunks[: self.widened] for near in self._with_neighbours(chunk)]
         chunks = [*best, *chunks[self.widened :]]
-        # Packed before they are joined: what joins into one long stretch would take the room of all others.
+        # Packed before they are joined: what joins into one long stretch would take the room of all
+        # others.
         sources = map(self._source, {chunk.id: chunk for chunk in chunks}.values())
         return merged(packed(sources, self.most if most is None else most))
 
@@ -275,7 +312,11 @@ class PassageSearch:
         """A passage, then those before and after it in its document; a page's has none."""
         own = list(self.session.chunks_of([chunk.document]).get(chunk.document, ()))
         place = own.index(chunk) if chunk in own else len(own)
-        return [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]] if place < len(own) else [chunk]
+        return (
+            [chunk, *own[max(place - 1, 0) : place], *own[place + 1 : place + 2]]
+            if place < len(own)
+            else [chunk]
+        )
 
     def passage(self, name: str, score: float = 0.0) -> Passage:
         """A chunk by id as a passage."""
@@ -293,12 +334,16 @@ class PassageSearch:
 
     def documents(self, names: Sequence[str]) -> dict[str, Document]:
         """Documents by id, of the generation or pages."""
-        pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
+        pages = {
+            name: self.outside.documents[name] for name in names if name in self.outside.documents
+        }
         return self.session.documents([name for name in names if name not in pages]) | pages
 
     def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
         """The texts of documents by id, of the generation or pages."""
-        pages = {name: self.outside.documents[name] for name in names if name in self.outside.documents}
+        pages = {
+            name: self.outside.documents[name] for name in names if name in self.outside.documents
+        }
         return {**self.session.texts([name for name in names if name not in pages]), **pages}
 
     def chunks(self, passages: Sequence[Passage]) -> list[Chunk]:
@@ -340,34 +385,57 @@ class Resources:
 async def resources_for(text: str, options: AskOptions, session: Session) -> Resources:
     """The question rewritten so that it stands on its own, with what it is answered from.
 
-    Memory has no part in a question that is restricted, asks of a generation by its number, or reads pages that may be
-    others tomorrow.
+    Memory has no part in a question that is restricted, asks of a generation by its number, or
+    reads pages that may be others tomorrow.
     """
     check_question(text, options.history)
-    options, runtime, settings = restricted(options, session), session.runtime, session.runtime.settings
-    models = replace(runtime.query_models, meter=options.meter or Meter(), policy=settings.policy(options.effort))
+    options, runtime, settings = (
+        restricted(options, session),
+        session.runtime,
+        session.runtime.settings,
+    )
+    models = replace(
+        runtime.query_models, meter=options.meter or Meter(), policy=settings.policy(options.effort)
+    )
     rewriting = await rewrite(text, options.history, Rewrite(models))
-    question = Question(rewriting.question, rewriting.queries, options, session.index, rewriting.ambiguities)
+    question = Question(
+        rewriting.question, rewriting.queries, options, session.index, rewriting.ambiguities
+    )
     embedder, policy = runtime.embedder.metered(models.meter), models.policy
     pages = options.retriever or runtime.retriever
     search = PassageSearch(
-        session, options.documents, embedder,
-        depth=options.k or max(LISTED, depth(models, session, policy.limits.answer)), most=policy.limits.answer,
+        session,
+        options.documents,
+        embedder,
+        depth=options.k or max(LISTED, depth(models, session, policy.limits.answer)),
+        most=policy.limits.answer,
         at_most=options.k or policy.passages,
-        widened=WIDENED if policy.effort == "high" and options.k is None else 0, pages=pages,
+        widened=WIDENED if policy.effort == "high" and options.k is None else 0,
+        pages=pages,
         reranker=runtime.reranker.metered(models.meter) if runtime.reranker else None,
-    )  # fmt: skip
+    )
     restricted_or_pinned = options.documents is not None or session.pinned or pages is not None
     memory = QuestionMemory(
-        session.memory or runtime.workspace.database.memory, session.question_features, session.index, embedder,
-        settings.tau, settings.theta, session.number,
-        open=settings.memory != "off" and not restricted_or_pinned and question.parsed.form in RECALLED,
-    )  # fmt: skip
+        session.memory or runtime.workspace.database.memory,
+        session.question_features,
+        session.index,
+        embedder,
+        settings.tau,
+        settings.theta,
+        session.number,
+        open=settings.memory != "off"
+        and not restricted_or_pinned
+        and question.parsed.form in RECALLED,
+    )
     answering = AnswerOptions(
-        documents=search.texts, rarity=question.rarity, similarity=partial(cosines, embedder),
-        response=options.response, strict=settings.strict, scorer=runtime.grounding_scorer,
+        documents=search.texts,
+        rarity=question.rarity,
+        similarity=partial(cosines, embedder),
+        response=options.response,
+        strict=settings.strict,
+        scorer=runtime.grounding_scorer,
         language=settings.tailoring.language,
-    )  # fmt: skip
+    )
     return Resources(question, search, session.graph, session.reports, models, memory, answering)
 
 
@@ -381,15 +449,16 @@ def depth(models: Models, session: Session, most: int) -> int:
     return math.ceil(most / max(session.passage_tokens, 1.0))
 
 
-# --- what comes of it ------------------------------------------------------------------------------------------------
+# --- what comes of it -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ModeResult:
-    """What a mode brings: passages, best first, and the context made of them. What it does not decide stays as here.
+    """What a mode brings: passages, best first, and the context made of them. What it does not
+    decide stays as here.
 
-    `stated` is the answer where no model writes one. `writer` writes it where a model does. A mode that chooses no
-    structure has no `route`; `reason` says what it did instead.
+    `stated` is the answer where no model writes one. `writer` writes it where a model does. A mode
+    that chooses no structure has no `route`; `reason` says what it did instead.
     """
 
     context: AnswerContext
@@ -409,7 +478,9 @@ class ModeResult:
 
 @dataclass(frozen=True)
 class Response:
-    """What a mode brought and what was answered from it; `decision` says why this mode, where `auto` chose it."""
+    """What a mode brought and what was answered from it; `decision` says why this mode, where
+    `auto` chose it.
+    """
 
     mode: Mode
     result: ModeResult
@@ -426,7 +497,9 @@ async def written(resources: Resources, result: ModeResult) -> Answered:
 
 
 async def answered_alone(resources: Resources, response: Response) -> Response:
-    """The response, or where nothing at all was found and the settings let it, what the model knows (ERM4)."""
+    """The response, or where nothing at all was found and the settings let it, what the model knows
+    (ERM4).
+    """
     context = response.result.context
     alone = resources.search.session.runtime.settings.answer_alone and resources.writes
     if not alone or response.answered.fallback != "abstained" or context.sources or context.notes:
@@ -441,7 +514,11 @@ async def part_answer(resources: Resources, part: str) -> PartAnswer:
     search = resources.search
     most = resources.models.policy.limits.part
     wanted = search.at_most or depth(resources.models, search.session, most)
-    passages = (await search.reranked(part, await search.passages([part], search.candidates(wanted)), wanted)).passages
+    passages = (
+        await search.reranked(
+            part, await search.passages([part], search.candidates(wanted)), wanted
+        )
+    ).passages
     sources = search.sources(passages, most)
     writer = AnswerStep(resources.models, None, resources.answering.language)
     answered = await helped(
@@ -453,21 +530,32 @@ async def part_answer(resources: Resources, part: str) -> PartAnswer:
 
 
 async def answer_of(text: str, resources: Resources, response: Response, started: float) -> Answer:
-    """The answer with its trace; `text` is the question as it was put, `started` when, by the monotonic clock."""
+    """The answer with its trace; `text` is the question as it was put, `started` when, by the
+    monotonic clock.
+    """
     response = await answered_alone(resources, response)
     question, session = resources.question, resources.search.session
     result, answered, meter = response.result, response.answered, resources.models.meter
     reason = result.reason or f"the mode {response.mode} does not choose a structure"
     unrouted = RouteDecision(type=result.structure, confidence=1.0, margin=1.0, reason=reason)
     trace = Trace(
-        mode=response.mode, decision=response.decision, effort=resources.models.policy.effort,
-        rewritten=question.text, queries=tuple(question.queries), trigger=response.recall.decisions,
+        mode=response.mode,
+        decision=response.decision,
+        effort=resources.models.policy.effort,
+        rewritten=question.text,
+        queries=tuple(question.queries),
+        trigger=response.recall.decisions,
         filter=result.filtered.counts,
         question_type=result.question_type or question_type(question.parsed),
-        route=result.route or unrouted, structure=result.structure, subquestions=result.subquestions,
-        structures=result.structures, reports=result.reports, unlinked=question.unlinked,
+        route=result.route or unrouted,
+        structure=result.structure,
+        subquestions=result.subquestions,
+        structures=result.structures,
+        reports=result.reports,
+        unlinked=question.unlinked,
         ambiguity=_ambiguities(question, session, result.passages, answered.citations),
-        answered_by=answered.answered_by, removed_markers=answered.removed_markers,
+        answered_by=answered.answered_by,
+        removed_markers=answered.removed_markers,
         spared=tuple(SparedCall(step=step, reason=reason) for step, reason in meter.spared()),
         degraded=tuple(
             DegradedStep(step=row.step, reason=row.reason, instead=row.instead, times=row.times)
@@ -475,25 +563,34 @@ async def answer_of(text: str, resources: Resources, response: Response, started
         ),
         profile=resources.models.policy.profile,
         reranking=result.reranking,
-    )  # fmt: skip
+    )
     return Answer(
-        question=text, answer=answered.text, values=answered.values, citations=answered.citations,
-        passages=tuple(result.passages[: question.options.k or LISTED]), fallback=answered.fallback,
+        question=text,
+        answer=answered.text,
+        values=answered.values,
+        citations=answered.citations,
+        passages=tuple(result.passages[: question.options.k or LISTED]),
+        fallback=answered.fallback,
         grounding=answered.grounding,
-        trace=trace, usage=usage_of(meter, time.monotonic() - started),
+        trace=trace,
+        usage=usage_of(meter, time.monotonic() - started),
         generation=session.number,
-    )  # fmt: skip
+    )
 
 
 def _ambiguities(
     question: Question, session: Session, passages: Sequence[Passage], citations: Sequence[Citation]
 ) -> tuple[Ambiguity, ...]:
-    """What the question leaves open, and how it was read; the store is asked only where a name means several things."""
+    """What the question leaves open, and how it was read; the store is asked only where a name
+    means several things.
+    """
     index, ambiguous = question.index, question.ambiguous
     meant = shared_names(question.links, index.entities)
     if not meant:
         return ambiguities(ambiguous, {}, {}, {})
-    places = session.generation.graph.occurrences("entity", [e.id for same in meant.values() for e in same])
+    places = session.generation.graph.occurrences(
+        "entity", [e.id for same in meant.values() for e in same]
+    )
     chunks = by_key((place.item, index.chunk(place.chunk)) for place in places)
     weights = {passage.chunk: 1 / rank for rank, passage in enumerate(passages, 1)}
     weights |= {citation.chunk: CITED for citation in citations}

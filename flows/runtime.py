@@ -1,4 +1,6 @@
-"""The runtime of a flow: the workspace, the models and the embedder that the settings name, opened once."""
+"""The runtime of a flow: the workspace, the models and the embedder that the settings name, opened
+once.
+"""
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
 
@@ -64,17 +66,23 @@ class Runtime:
 
     @cached_property
     def retriever(self) -> Retriever | None:
-        """What brings pages from outside the index to every question, where the settings name a folder of them."""
+        """What brings pages from outside the index to every question, where the settings name a
+        folder of them.
+        """
         if self.settings.pages is None:
             return None
         return FolderRetriever(self.settings.pages)
 
     @cached_property
     def grounding_scorer(self) -> Scorer:
-        """What judges whether evidence supports a sentence: words and figures, or the model that the settings name."""
+        """What judges whether evidence supports a sentence: words and figures, or the model that
+        the settings name.
+        """
         if not self.settings.grounding:
             return word_coverage
-        return CrossEncoderScorer(self.settings.grounding, backend=self.settings.model_backend, allow_download=True)
+        return CrossEncoderScorer(
+            self.settings.grounding, backend=self.settings.model_backend, allow_download=True
+        )
 
     @cached_property
     def reranker(self) -> Reranker | None:
@@ -84,7 +92,11 @@ class Runtime:
             return None
         key = settings.reranker_api_key.get_secret_value() if settings.reranker_api_key else None
         return open_reranker(
-            settings.reranker, settings.reranker_base_url, key, backend=settings.model_backend, allow_download=True
+            settings.reranker,
+            settings.reranker_base_url,
+            key,
+            backend=settings.model_backend,
+            allow_download=True,
         )
 
     @cached_property
@@ -143,10 +155,18 @@ class Runtime:
         """Changes when a setting or prompt changes that the stored index depends on."""
         settings, limits = self.settings, self.settings.policy().limits
         parts = (
-            READER_VERSION, WORDS_VERSION, settings.chunk_tokens, settings.chunk_overlap,
-            settings.communities, settings.community_size, limits.report, limits.summary, self.sparing,
-            self.embedder.name, *sorted(self.authors.items()),
-        )  # fmt: skip
+            READER_VERSION,
+            WORDS_VERSION,
+            settings.chunk_tokens,
+            settings.chunk_overlap,
+            settings.communities,
+            settings.community_size,
+            limits.report,
+            limits.summary,
+            self.sparing,
+            self.embedder.name,
+            *sorted(self.authors.items()),
+        )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -158,7 +178,8 @@ def open_runtime(
 ) -> Runtime:
     """Open what the settings name; nothing is created or loaded before it is used.
 
-    `reading`: who asks or looks goes on without memory and caches where they are damaged or their disk refuses.
+    `reading`: who asks or looks goes on without memory and caches where they are damaged or their
+    disk refuses.
     """
     settings.keep_secrets()
     store = open_vector_store(settings.vector_store, settings.workspace, _chroma_server(settings))
@@ -169,21 +190,31 @@ def open_runtime(
     return Runtime(settings, workspace, models, embedder.metered(models.meter), progress, tell)
 
 
-def open_models(settings: Settings, caches: WorkspaceDatabase, limits: Path, reading: bool = False) -> Models:
-    """The models that the settings name; what their servers take a minute is counted in the folder `limits`."""
+def open_models(
+    settings: Settings, caches: WorkspaceDatabase, limits: Path, reading: bool = False
+) -> Models:
+    """The models that the settings name; what their servers take a minute is counted in the folder
+    `limits`.
+    """
     limiter = shared_budgets(settings, limits, reading)
     return Models(
-        settings.model_choices(), calls=settings.call_settings(), cache=caches.model_answers, rate_limiter_of=limiter,
-        gate=prefect_gate(settings.prefect_limit), instructions=settings.instructions, programs=settings.compiled,
+        settings.model_choices(),
+        calls=settings.call_settings(),
+        cache=caches.model_answers,
+        rate_limiter_of=limiter,
+        gate=prefect_gate(settings.prefect_limit),
+        instructions=settings.instructions,
+        programs=settings.compiled,
         policy=settings.policy(),
-    )  # fmt: skip
+    )
 
 
 def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
-    """What takes a slot of Prefect's global concurrency limit `name`, and waits for one; None without a name.
+    """What takes a slot of Prefect's global concurrency limit `name`, and waits for one; None
+    without a name.
 
-    It raises ModelMisconfigured where Prefect's server has no such limit with slot decay, ModelUnavailable where it
-    cannot be asked.
+    It raises ModelMisconfigured where Prefect's server has no such limit with slot decay,
+    ModelUnavailable where it cannot be asked.
     """
     if not name:
         return None
@@ -210,13 +241,23 @@ def _chroma_server(settings: Settings) -> ServerAddress | None:
     if settings.chroma_url is None:
         return None
     token = settings.chroma_api_key.get_secret_value() if settings.chroma_api_key else None
-    return ServerAddress(settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token)
+    return ServerAddress(
+        settings.chroma_url, settings.chroma_tenant, settings.chroma_database, token
+    )
 
 
-def open_caches(settings: Settings, workspace: Workspace, reading: bool = False) -> WorkspaceDatabase:
-    """Where answers of models and vectors of texts are kept: with the workspace, or in a folder of their own."""
+def open_caches(
+    settings: Settings, workspace: Workspace, reading: bool = False
+) -> WorkspaceDatabase:
+    """Where answers of models and vectors of texts are kept: with the workspace, or in a folder of
+    their own.
+    """
     folder = settings.cache_dir
-    return WorkspaceDatabase(folder / "caches.sqlite", reading=reading) if folder else workspace.database
+    return (
+        WorkspaceDatabase(folder / "caches.sqlite", reading=reading)
+        if folder
+        else workspace.database
+    )
 
 
 def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
@@ -227,7 +268,9 @@ def open_embedding(settings: Settings, cache: VectorCache | None) -> Embedder:
         settings.embedding_key(),
         cache,
         form=EmbeddingForm(
-            settings.embedding_query_prompt, settings.embedding_passage_prompt, settings.embedding_dimension
+            settings.embedding_query_prompt,
+            settings.embedding_passage_prompt,
+            settings.embedding_dimension,
         ),
         backend=settings.model_backend,
         allow_download=settings.embedding != "bundled",
@@ -246,14 +289,19 @@ def usage_of(meter: Meter, seconds: float) -> Usage:
 
 def usage_rows(meter: Meter) -> list[UsageRow]:
     """The ledger as storage keeps it."""
-    return [UsageRow(step=step, model=model, **dict(_step_usage(spent))) for step, model, spent in meter.rows()]
+    return [
+        UsageRow(step=step, model=model, **dict(_step_usage(spent)))
+        for step, model, spent in meter.rows()
+    ]
 
 
 def _step_usage(spent: Spent) -> StepUsage:
     return StepUsage(**{name: getattr(spent, name) for name in StepUsage.model_fields})
 
 
-def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> Callable[[str], RateLimiter] | None:
+def shared_budgets(
+    settings: Settings, folder: Path, reading: bool = False
+) -> Callable[[str], RateLimiter] | None:
     """The budget of a server by its address, kept in `folder`; None where there is no limit."""
     rpm, tpm = settings.rpm, settings.tpm
     if rpm is None and tpm is None:
@@ -265,12 +313,21 @@ def shared_budgets(settings: Settings, folder: Path, reading: bool = False) -> C
 # The roles of an index run.
 INDEXING: tuple[Role, ...] = ("extract", "resolve", "summarize", "report")
 # Those of a question.
-ASKING: tuple[Role, ...] = ("rewrite", "classify", "filter", "route", "structurize", "decompose", "answer")
+ASKING: tuple[Role, ...] = (
+    "rewrite",
+    "classify",
+    "filter",
+    "route",
+    "structurize",
+    "decompose",
+    "answer",
+)
 
 
 def check_prices(runtime: Runtime, roles: Sequence[Role], instead: str) -> None:
-    """Raises UsageError where nobody has told the price of a model of these roles, or of the embedding's; `instead` is
-    what limits tokens."""
+    """Raises UsageError where nobody has told the price of a model of these roles, or of the
+    embedding's; `instead` is what limits tokens.
+    """
     unpriced, embedder = runtime.models.unpriced(roles), runtime.embedder
     if isinstance(embedder, ApiEmbedder) and embedder.unpriced:
         unpriced.append(embedder.name)
@@ -284,7 +341,8 @@ def check_prices(runtime: Runtime, roles: Sequence[Role], instead: str) -> None:
 def with_budget(runtime: Runtime, budget: Budget, roles: Sequence[Role] = INDEXING) -> Runtime:
     """The runtime with so much to spend by these roles, embedding included.
 
-    Raises UsageError for dollars where the price of a model is unknown, and where calls are made by other processes.
+    Raises UsageError for dollars where the price of a model is unknown, and where calls are made by
+    other processes.
     """
     if budget.tokens is None and budget.usd is None:
         return runtime

@@ -48,12 +48,13 @@ SAMPLE = 200  # chunks
 
 @dataclass
 class Session(AbstractContextManager["Session"]):
-    """A generation and what was loaded from it. Any number of questions may use one session, one after another or at
-    once.
+    """A generation and what was loaded from it. Any number of questions may use one session, one
+    after another or at once.
 
-    Use it as a context manager, or call `close`. It stays on its generation however many newer ones are published.
-    `pinned`: it was asked for by its number; then memory, which other generations fill, has no part in it. `memory` is
-    what its questions remember and look into, None for the workspace's.
+    Use it as a context manager, or call `close`. It stays on its generation however many newer ones
+    are published. `pinned`: it was asked for by its number; then memory, which other generations
+    fill, has no part in it. `memory` is what its questions remember and look into, None for the
+    workspace's.
     """
 
     runtime: Runtime
@@ -72,7 +73,9 @@ class Session(AbstractContextManager["Session"]):
         """The lexical index, the entity graph and the chunks, in memory."""
         stored, graph = self.generation, self.generation.graph
         chunks, postings = stored.documents.chunks(), stored.documents.postings()
-        return SearchIndex(chunks, postings, graph.entity_chunk_pairs(), graph.entities(), graph.aliases())
+        return SearchIndex(
+            chunks, postings, graph.entity_chunk_pairs(), graph.entities(), graph.aliases()
+        )
 
     @cached_property
     def spellings(self) -> Spellings:
@@ -107,12 +110,17 @@ class Session(AbstractContextManager["Session"]):
     @cached_property
     def titles(self) -> list[str]:
         """The titles of some documents."""
-        return list(dict.fromkeys(chunk.title for chunk in self.index.chunks[:SAMPLE] if chunk.title))
+        return list(
+            dict.fromkeys(chunk.title for chunk in self.index.chunks[:SAMPLE] if chunk.title)
+        )
 
     @cached_property
     def _chunks(self) -> dict[str, list[Chunk]]:
         by_document = by_key((chunk.document, chunk) for chunk in self.index.chunks)
-        return {name: sorted(chunks, key=lambda chunk: chunk.start) for name, chunks in by_document.items()}
+        return {
+            name: sorted(chunks, key=lambda chunk: chunk.start)
+            for name, chunks in by_document.items()
+        }
 
     def chunks_of(self, documents: Collection[str]) -> dict[str, Sequence[Chunk]]:
         """The chunks of documents, in their order."""
@@ -125,9 +133,13 @@ class Session(AbstractContextManager["Session"]):
         return other
 
     def dense(
-        self, queries: Sequence[str], documents: Sequence[str] | None = None, embedder: Embedder | None = None
+        self,
+        queries: Sequence[str],
+        documents: Sequence[str] | None = None,
+        embedder: Embedder | None = None,
     ) -> list[Mapping[str, float]]:
-        """For each query the nearest chunks with their cosines; empty where the embedder cannot read the query.
+        """For each query the nearest chunks with their cosines; empty where the embedder cannot
+        read the query.
 
         `embedder` is the runtime's own with another ledger.
         """
@@ -137,7 +149,9 @@ class Session(AbstractContextManager["Session"]):
             return [{} for _ in queries]
         vectors = dict(zip(readable, embedder.embed(readable, query=True), strict=True))
         return [
-            dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents)) if query in vectors else {}
+            dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents))
+            if query in vectors
+            else {}
             for query in queries
         ]
 
@@ -146,9 +160,15 @@ class Session(AbstractContextManager["Session"]):
         return _read(names, self._documents, self.generation.documents.documents)
 
     def texts(self, names: Sequence[str]) -> dict[str, DocumentText]:
-        """The texts of documents by id, without their parts. Where all may be kept, the first question reads all."""
+        """The texts of documents by id, without their parts. Where all may be kept, the first
+        question reads all.
+        """
         read = self.generation.documents.texts
-        if names and not self._texts and sum(len(chunk.text) for chunk in self.index.chunks) <= MOST_KEPT:
+        if (
+            names
+            and not self._texts
+            and sum(len(chunk.text) for chunk in self.index.chunks) <= MOST_KEPT
+        ):
             self._texts |= {document.id: document for document in read()}
         return _read(names, self._texts, read)
 
@@ -168,17 +188,25 @@ class Session(AbstractContextManager["Session"]):
     def close(self) -> None:
         """Give the generation back."""
         self.generation.close()
-        for reader in ("graph", "reports"):  # which know the session: what it opened would stay until somebody looks
+        for reader in (
+            "graph",
+            "reports",
+        ):  # which know the session: what it opened would stay until somebody looks
             vars(self).pop(reader, None)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
 def _read(
-    names: Sequence[str], known: dict[str, DocumentT], read: Callable[[list[str]], Sequence[DocumentT]]
+    names: Sequence[str],
+    known: dict[str, DocumentT],
+    read: Callable[[list[str]], Sequence[DocumentT]],
 ) -> dict[str, DocumentT]:
     """Documents by id, of those `known` or newly read; the last ones read are kept there."""
     wanted = {name: known[name] for name in names if name in known}
@@ -203,13 +231,17 @@ class GraphReader:
     @cached_property
     def facts(self) -> GraphFacts:
         """The relations with the places that state them."""
-        return GraphFacts(self.index.by_id, self._stored.relations(), self._stored.occurrences("relation"))
+        return GraphFacts(
+            self.index.by_id, self._stored.relations(), self._stored.occurrences("relation")
+        )
 
     @cached_property
     def traversal(self) -> TraversalGraph:
         """The relations as a graph that plans are run on."""
         answers = self._session.generation.traversal
-        return TraversalGraph(self.facts, Vocabulary(self.facts.predicates), self._session.spellings, answers)
+        return TraversalGraph(
+            self.facts, Vocabulary(self.facts.predicates), self._session.spellings, answers
+        )
 
     @cached_property
     def triples_alone(self) -> frozenset[str]:
@@ -217,9 +249,13 @@ class GraphReader:
         triples = {chunk.id for chunk in self.index.chunks if chunk.kind == "triples"}
         if not triples:
             return frozenset()
-        in_text = [place for place, chunk in enumerate(self.index.chunks) if chunk.id not in triples]
+        in_text = [
+            place for place, chunk in enumerate(self.index.chunks) if chunk.id not in triples
+        ]
         named = set(self.index.entity_counts[:, in_text].nonzero()[0].tolist())
-        return frozenset(name for name, place in self.index.by_id.place.items() if place not in named)
+        return frozenset(
+            name for name, place in self.index.by_id.place.items() if place not in named
+        )
 
     @cached_property
     def levels(self) -> DualLevelIndex:
@@ -271,10 +307,14 @@ class ReportReader:
         return sorted(reports, key=lambda report: (-report.level, report.community))
 
     def library(self, reports: Sequence[Report], only: Sequence[str] | None) -> CitedDocuments:
-        """The documents that reports rest on, of these alone where they are given, with their chunks in order."""
+        """The documents that reports rest on, of these alone where they are given, with their
+        chunks in order.
+        """
         names = {finding.document for report in reports for finding in report.findings}
         documents = {name for name in names if only is None or name in only}
-        return CitedDocuments(self._session.texts(sorted(documents)), self._session.chunks_of(documents))
+        return CitedDocuments(
+            self._session.texts(sorted(documents)), self._session.chunks_of(documents)
+        )
 
 
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:
@@ -306,7 +346,9 @@ class Sessions:
         self._opening: dict[Path, threading.Lock] = defaultdict(threading.Lock)
 
     @contextmanager
-    def hold(self, workspace: str | Path | None = None, as_of: int | None = None) -> Iterator[Session]:
+    def hold(
+        self, workspace: str | Path | None = None, as_of: int | None = None
+    ) -> Iterator[Session]:
         """Give the session of a workspace (None: the one that the settings name) for the block.
 
         It is on the current generation and has the settings in force; on number `as_of` it is
@@ -319,7 +361,9 @@ class Sessions:
             self._give_back(held)
 
     @asynccontextmanager
-    async def use(self, workspace: str | Path | None = None, as_of: int | None = None) -> AsyncIterator[Session]:
+    async def use(
+        self, workspace: str | Path | None = None, as_of: int | None = None
+    ) -> AsyncIterator[Session]:
         """Do the same in an event loop, whose other questions go on while files are read."""
         settings = load_settings({"workspace": workspace})
         held = await asyncio.to_thread(self._take, settings, as_of)
@@ -369,7 +413,9 @@ class Sessions:
                 held.session.close()
 
 
-def _opened(settings: Settings, as_of: int | None = None, runtime: Runtime | None = None) -> Session:
+def _opened(
+    settings: Settings, as_of: int | None = None, runtime: Runtime | None = None
+) -> Session:
     """Open a session with everything loaded; it is given back at once where that fails."""
     session = open_session(runtime or open_runtime(settings, reading=True), as_of)
     try:

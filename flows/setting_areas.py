@@ -128,7 +128,9 @@ KeyRows = Annotated[
     BeforeValidator(_key_rows),
     AfterValidator(_consistent),
 ]
-Folders = Annotated[dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], FolderPath], BeforeValidator(_named)]
+Folders = Annotated[
+    dict[Annotated[str, Field(pattern=WORKSPACE_NAME)], FolderPath], BeforeValidator(_named)
+]
 
 
 class Area(BaseModel):
@@ -302,7 +304,9 @@ class IndexSettings(Area):
     chunk_tokens: int = Field(default=600, ge=20)
     """The most tokens of a passage."""
     # Whoever asks for small passages has not asked for an overlap of most of them.
-    chunk_overlap: NonNegativeInt = Field(default_factory=lambda data: min(100, data["chunk_tokens"] // 6))
+    chunk_overlap: NonNegativeInt = Field(
+        default_factory=lambda data: min(100, data["chunk_tokens"] // 6)
+    )
     """Tokens that neighbouring passages share: less than half of a passage (small passages: a
     sixth)."""
     gleanings: int = Field(default=0, ge=0, le=10)

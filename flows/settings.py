@@ -225,7 +225,9 @@ def load_settings(parameters: Mapping[str, object] | None = None) -> Settings:
         if name.startswith(PREFIX) and os.environ[name] and name not in {*known, CONFIG}:
             near = difflib.get_close_matches(name, [*known, CONFIG], n=3)
             raise UnknownSetting(name, near or sorted(known))
-    given: dict[str, Any] = {name: value for name, value in (parameters or {}).items() if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in (parameters or {}).items() if value is not None
+    }
     if isinstance(tailoring := given.get("tailoring"), Tailoring):
         given["tailoring"] = tailoring.model_dump(exclude_unset=True)
     try:
@@ -299,7 +301,9 @@ class WorkspaceTailoring(PydanticBaseSettingsSource):
 Placing = Callable[[tuple[str, ...]], str]
 
 
-def explained(error: ValidationError, place_of: Placing, model: type[BaseModel] = Settings) -> SettingsError:
+def explained(
+    error: ValidationError, place_of: Placing, model: type[BaseModel] = Settings
+) -> SettingsError:
     """Pydantic's error as ours: the setting and where it stands, its value, and what could be."""
     first = error.errors(include_url=False, include_input=True)[0]
     path = tuple(map(str, first["loc"]))

@@ -2,8 +2,9 @@
 
 rows → training → evaluation → an adapter, a classifier, a cross-encoder or a program
 
-`train` is the Prefect flow, whose runs Prefect records; `train_step` does the same work without Prefect. The story is
-told here, one call a step; rows are stored as they come, and a training goes on from its last checkpoint.
+`train` is the Prefect flow, whose runs Prefect records; `train_step` does the same work without
+Prefect. The story is told here, one call a step; rows are stored as they come, and a training goes
+on from its last checkpoint.
 """
 
 import tasks.prefect_environment  # noqa: F401 -- before Prefect
@@ -71,8 +72,11 @@ from tasks.train.rows import (
 logger = logging.getLogger(__name__)
 
 ROLE: Mapping[TrainedStep, Role] = {
-    "router": "route", "rewriter": "rewrite", "filter": "filter", "answer": "answer",
-}  # fmt: skip
+    "router": "route",
+    "rewriter": "rewrite",
+    "filter": "filter",
+    "answer": "answer",
+}
 COMPILED: tuple[Method, ...] = ("bootstrap", "mipro", "gepa")
 METHODS: Mapping[TrainedStep, tuple[Method, ...]] = {
     "router": ("linear", "dpo", *COMPILED),
@@ -82,11 +86,16 @@ METHODS: Mapping[TrainedStep, tuple[Method, ...]] = {
 }
 # The step that is trained, and its rows as what its model reads and should answer.
 STEPS: Mapping[TrainedStep, Callable[[Models], Step]] = {
-    "router": Route, "rewriter": Rewrite, "filter": Filter, "answer": AnswerStep,
-}  # fmt: skip
+    "router": Route,
+    "rewriter": Rewrite,
+    "filter": Filter,
+    "answer": AnswerStep,
+}
 DIALOGUES: Mapping[TrainedStep, Callable[..., list[Dialogue]]] = {
-    "router": router.dialogues_of, "rewriter": rewriter.dialogues_of, "filter": filtering.dialogues_of,
-}  # fmt: skip
+    "router": router.dialogues_of,
+    "rewriter": rewriter.dialogues_of,
+    "filter": filtering.dialogues_of,
+}
 CARD, REPORT = "card.json", "report.json"
 DEPTH = 20  # passages in which gold is looked for
 _ANSWER = 512  # tokens that a model of this machine may write where it is compared
@@ -96,10 +105,11 @@ _ANSWER = 512  # tokens that a model of this machine may write where it is compa
 class TrainOptions:
     """What is trained, by which method, on what.
 
-    `rows` are files; `tasks` so many new ones in each of the `languages` are made by models (router); `questions` with
-    gold make rows in the workspace (rewriter, filter), or are what a step is compiled on by `measure` (rewriter,
-    answer). `compare` is a file to compare on, in place of a fifth that is
-    held out; nothing is trained on its questions, nor on those of `exclude`. `base` is the model that is trained.
+    `rows` are files; `tasks` so many new ones in each of the `languages` are made by models
+    (router); `questions` with gold make rows in the workspace (rewriter, filter), or are what a
+    step is compiled on by `measure` (rewriter, answer). `compare` is a file to compare on, in place
+    of a fifth that is held out; nothing is trained on its questions, nor on those of `exclude`.
+    `base` is the model that is trained.
     """
 
     step: TrainedStep
@@ -121,8 +131,9 @@ class TrainOptions:
 
     @property
     def method(self) -> Method:
-        """Without a word of the user: a classifier for the router where no model is named, demonstrations for the
-        answer, else LoRA."""
+        """Without a word of the user: a classifier for the router where no model is named,
+        demonstrations for the answer, else LoRA.
+        """
         if self.step == "answer":
             return self.by or "bootstrap"
         return self.by or ("sft" if self.step != "router" else "dpo" if self.base else "linear")
@@ -152,14 +163,18 @@ async def train(options: TrainOptions, workspace: str | None = None) -> Training
         report = await train_step(options, open_runtime(settings, progress.tell))
     logger.info(training_in_words(report))
     keep(settings.workspace, RESULT, report.model_dump_json())
-    table: list[Mapping[str, Cell]] = [{"way": name, **scores} for name, scores in report.scores.items()]
+    table: list[Mapping[str, Cell]] = [
+        {"way": name, **scores} for name, scores in report.scores.items()
+    ]
     await put("training", table, training_in_words(report))
     return report
 
 
 @dataclass
 class Training:
-    """One training under way: rows to train on, rows held out, where they came from, and what was left out."""
+    """One training under way: rows to train on, rows held out, where they came from, and what was
+    left out.
+    """
 
     options: TrainOptions
     runtime: Runtime
@@ -189,22 +204,38 @@ class Training:
         options = self.options
         named = options.training.in_words()
         return DataCard(
-            step=options.step, by=options.method, base=options.base, sources=tuple(self.sources), rows=len(self.rows),
-            held_out=len(self.held_out), left_out=self.left_out, counts=counts_of(self.rows), sha256=hash_of(self.rows),
-            options={} if options.method == "linear" else self._compiling if options.method in COMPILED else named,
-        )  # fmt: skip
+            step=options.step,
+            by=options.method,
+            base=options.base,
+            sources=tuple(self.sources),
+            rows=len(self.rows),
+            held_out=len(self.held_out),
+            left_out=self.left_out,
+            counts=counts_of(self.rows),
+            sha256=hash_of(self.rows),
+            options={}
+            if options.method == "linear"
+            else self._compiling
+            if options.method in COMPILED
+            else named,
+        )
 
     @property
     def _compiling(self) -> dict[str, str]:
         options = self.options
-        return {"measure": measure_of(options.step, options.measure), "seed": str(options.training.seed)}
+        return {
+            "measure": measure_of(options.step, options.measure),
+            "seed": str(options.training.seed),
+        }
 
 
 async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
-    """Train, compare with other ways on rows held out, and leave the result with its card in a folder.
+    """Train, compare with other ways on rows held out, and leave the result with its card in a
+    folder.
 
-    What a run that was killed has stored is used again; a training that is complete is only told again. Raises
-    UsageError where a method or rows do not fit, ModelUnavailable where a base model is not on this machine.
+    What a run that was killed has stored is used again; a training that is complete is only told
+    again. Raises UsageError where a method or rows do not fit, ModelUnavailable where a base model
+    is not on this machine.
     """
     started = time.monotonic()
     training = _begun(options, runtime)
@@ -219,13 +250,22 @@ async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
     report.unlink(missing_ok=True)
     if before is None:
         before = card.model_copy(update={"curve": await fit_rows(training)})
-        (training.folder / CARD).write_text(before.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (training.folder / CARD).write_text(
+            before.model_dump_json(indent=1) + "\n", encoding="utf-8"
+        )
     curve, scores = before.curve, await compare(training)
     trained = TrainingReport(
-        step=options.step, by=options.method, folder=str(training.folder), rows=card.rows, held_out=card.held_out,
-        left_out=card.left_out, curve=curve, scores=scores, use=_use(training),
+        step=options.step,
+        by=options.method,
+        folder=str(training.folder),
+        rows=card.rows,
+        held_out=card.held_out,
+        left_out=card.left_out,
+        curve=curve,
+        scores=scores,
+        use=_use(training),
         usage=usage_of(runtime.models.meter, time.monotonic() - started),
-    )  # fmt: skip
+    )
     report.write_text(trained.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return trained
 
@@ -233,27 +273,43 @@ async def train_step(options: TrainOptions, runtime: Runtime) -> TrainingReport:
 def _begun(options: TrainOptions, runtime: Runtime) -> Training:
     step, method = options.step, options.method
     if method not in METHODS[step]:
-        raise UsageError(f"A {step} is not trained by {method!r}.", f"Choose one of {', '.join(METHODS[step])}.")
+        raise UsageError(
+            f"A {step} is not trained by {method!r}.", f"Choose one of {', '.join(METHODS[step])}."
+        )
     if method in COMPILED:
         measure_of(step, options.measure)
     elif options.measure is not None:
-        raise UsageError(f"{method!r} knows no measure.", f"It is what {', '.join(COMPILED)} compile by.")
+        raise UsageError(
+            f"{method!r} knows no measure.", f"It is what {', '.join(COMPILED)} compile by."
+        )
     if options.on_questions and options.questions is None:
-        raise UsageError(f"A {step} is compiled on questions.", "Name them with their gold: --questions FILE.")
+        raise UsageError(
+            f"A {step} is compiled on questions.", "Name them with their gold: --questions FILE."
+        )
     if method in {"dpo", "sft", "cross-encoder"} and not options.base:
-        raise UsageError(f"Nothing is named to train by {method!r}.", "Name a model or its folder: --base MODEL.")
+        raise UsageError(
+            f"Nothing is named to train by {method!r}.", "Name a model or its folder: --base MODEL."
+        )
     if method in COMPILED and runtime.models.is_offline(ROLE[step]):
-        raise UsageError(f"To compile needs a model for the role {ROLE[step]!r}.", "Set TRELLIS_LM.")
+        raise UsageError(
+            f"To compile needs a model for the role {ROLE[step]!r}.", "Set TRELLIS_LM."
+        )
     if not (options.rows or options.questions or options.tasks):
-        raise UsageError("There is nothing to train on.", "Name --rows, or what makes them: --tasks, --questions.")
+        raise UsageError(
+            "There is nothing to train on.",
+            "Name --rows, or what makes them: --tasks, --questions.",
+        )
     if options.tasks and step != "router":
-        raise UsageError(f"Rows for a {step} are not made of tasks.", "Name --questions with their gold, or --rows.")
+        raise UsageError(
+            f"Rows for a {step} are not made of tasks.",
+            "Name --questions with their gold, or --rows.",
+        )
     folder = options.folder or runtime.settings.workspace / "trained" / f"{step}-{method}"
     folder.mkdir(parents=True, exist_ok=True)
     return Training(options, runtime, folder)
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 async def gather_rows(training: Training) -> None:
@@ -272,14 +328,18 @@ async def gather_rows(training: Training) -> None:
         training.questions = read_questions(options.questions)
     if options.on_questions:
         training.rows += training.questions
-        source = RowSource(name=str(options.questions), rows=len(training.questions), licence=options.licence)
+        source = RowSource(
+            name=str(options.questions), rows=len(training.questions), licence=options.licence
+        )
         training.sources.append(source)
     elif options.questions is not None:
         own = [question for question in training.questions if not sets.holds(question.question)]
         made = list(await _questions_answered(training, divided(own)[0]))
     if made:
         maker = training.models.name("synthesize" if options.tasks else ROLE[options.step])
-        training.sources.append(RowSource(name=f"made by {maker}", rows=len(made), licence=options.licence))
+        training.sources.append(
+            RowSource(name=f"made by {maker}", rows=len(made), licence=options.licence)
+        )
     training.rows += made
     apart = [row for row in training.rows if not sets.holds(row.question)]
     training.leave_out("evaluation set", len(training.rows) - len(apart))
@@ -290,28 +350,48 @@ async def _tasks_judged(training: Training) -> list[PreferenceRow]:
     options, models = training.options, training.models
     for role in ("synthesize", "judge"):
         if models.is_offline(role):
-            raise UsageError(f"To make tasks needs a model for the role {role!r}.", "Set TRELLIS_LM, or name --rows.")
-    seeds = router.read_seeds(options.seeds)  # a run before this one has put the answers into the cache
-    tasks = await router.synthesize_tasks(seeds, options.tasks, options.languages, Synthesize(models))
-    training.leave_out("tasks that repeat another", len(options.languages) * options.tasks - len(tasks))
+            raise UsageError(
+                f"To make tasks needs a model for the role {role!r}.",
+                "Set TRELLIS_LM, or name --rows.",
+            )
+    seeds = router.read_seeds(
+        options.seeds
+    )  # a run before this one has put the answers into the cache
+    tasks = await router.synthesize_tasks(
+        seeds, options.tasks, options.languages, Synthesize(models)
+    )
+    training.leave_out(
+        "tasks that repeat another", len(options.languages) * options.tasks - len(tasks)
+    )
     tell = training.tell("judge")
-    return await router.judge_tasks(tasks, training.folder / ROWS, Simulate(models), Rank(models), tell)
+    return await router.judge_tasks(
+        tasks, training.folder / ROWS, Simulate(models), Rank(models), tell
+    )
 
 
-async def _questions_answered(training: Training, questions: Sequence[EvaluationQuestion]) -> Sequence[Row]:
+async def _questions_answered(
+    training: Training, questions: Sequence[EvaluationQuestion]
+) -> Sequence[Row]:
     step, models, path = training.options.step, training.models, training.folder / ROWS
     if step == "router" or models.is_offline(ROLE[step]) or models.encoder(ROLE[step]):
-        raise UsageError(f"Questions make no rows for a {step} here.", "Set TRELLIS_LM, or name --rows.")
+        raise UsageError(
+            f"Questions make no rows for a {step} here.", "Set TRELLIS_LM, or name --rows."
+        )
     async with _search(training) as find:
         if step == "rewriter":
             tried = await rewriter.rewrite_questions(
                 questions, path, Rewrite(models), find, training.tell("rewrite")
-            )  # fmt: skip
+            )
             rewritten = rewriter.improving(tried)
             training.leave_out("finds the gold no better", len(tried) - len(rewritten))
             return rewritten
         judged = await filtering.judge_passages(
-            questions, path, Filter(models), find, training.options.passages, training.tell("filter")
+            questions,
+            path,
+            Filter(models),
+            find,
+            training.options.passages,
+            training.tell("filter"),
         )
         agreed = filtering.agreeing(judged)
         training.leave_out("label against the gold", len(judged) - len(agreed))
@@ -330,7 +410,9 @@ async def _search(training: Training) -> AsyncIterator[rewriter.Find]:
 
 
 def divide(training: Training) -> None:
-    """What is held out: the file to compare on, else a fifth of the questions. Raises UsageError without rows."""
+    """What is held out: the file to compare on, else a fifth of the questions. Raises UsageError
+    without rows.
+    """
     options = training.options
     if options.compare is not None:
         held_out, source = read_rows(options.compare, options.step)
@@ -339,10 +421,12 @@ def divide(training: Training) -> None:
     elif options.questions is None or options.step != "rewriter" or options.on_questions:
         training.rows, training.held_out = divided(training.rows)
     if not training.rows:
-        raise UsageError("No row is left to train on.", f"Left out: {training.left_out or 'all are held out'}.")
+        raise UsageError(
+            "No row is left to train on.", f"Left out: {training.left_out or 'all are held out'}."
+        )
 
 
-# --- training --------------------------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------
 
 
 async def fit_rows(training: Training) -> TrainingCurve | None:
@@ -357,9 +441,13 @@ async def fit_rows(training: Training) -> TrainingCurve | None:
     if options.method == "cross-encoder":
         judged = [row for row in training.rows if isinstance(row, FilterRow)]
         train_encoder = filtering.train_cross_encoder
-        return await asyncio.to_thread(train_encoder, judged, options.base, folder, options.training, tell)
+        return await asyncio.to_thread(
+            train_encoder, judged, options.base, folder, options.training, tell
+        )
     rows, held_out = _dialogues(training, training.rows), _dialogues(training, training.held_out)
-    return await asyncio.to_thread(train_lora, rows, held_out, options.base, folder, options.training, tell)
+    return await asyncio.to_thread(
+        train_lora, rows, held_out, options.base, folder, options.training, tell
+    )
 
 
 def _dialogues(training: Training, rows: Sequence[Row]) -> list[Dialogue]:
@@ -369,10 +457,16 @@ def _dialogues(training: Training, rows: Sequence[Row]) -> list[Dialogue]:
 
 
 def _fit_linear(training: Training) -> None:
-    rows = {sha256_of(row.question.encode()): row for row in training.rows if isinstance(row, PreferenceRow)}
+    rows = {
+        sha256_of(row.question.encode()): row
+        for row in training.rows
+        if isinstance(row, PreferenceRow)
+    }
     pairs = [(row.question, language_of_row(row), row.chosen) for row in rows.values()]
     program = program_of(fit(evened(pairs), router.STRUCTURES), Route.step, LINEAR)
-    (training.folder / f"{Route.step}.json").write_text(json.dumps(program, ensure_ascii=False), encoding="utf-8")
+    (training.folder / f"{Route.step}.json").write_text(
+        json.dumps(program, ensure_ascii=False), encoding="utf-8"
+    )
 
 
 async def _compile(training: Training) -> None:
@@ -388,17 +482,24 @@ async def _compile(training: Training) -> None:
 
         examples = await examples_of(options.step, training.rows, find, options.passages)
         worth = worth_of(options.step, measure_of(options.step, options.measure), found)
-        step, models, seed = STEPS[options.step](training.models), training.models, options.training.seed
-        compiled = await asyncio.to_thread(compile_step, step, examples, worth, options.method, models, seed)  # type: ignore[arg-type]
+        step, models, seed = (
+            STEPS[options.step](training.models),
+            training.models,
+            options.training.seed,
+        )
+        compiled = await asyncio.to_thread(
+            compile_step, step, examples, worth, options.method, models, seed
+        )  # type: ignore[arg-type]
         compiled.save(training.folder / f"{compiled.step}.json")
 
 
-# --- evaluation ------------------------------------------------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------------------
 
 
 async def compare(training: Training) -> dict[str, dict[str, float]]:
-    """What was trained beside the rules and, where the role has a model, its prompt: on what was held out, if anything
-    was."""
+    """What was trained beside the rules and, where the role has a model, its prompt: on what was
+    held out, if anything was.
+    """
     if training.options.step == "rewriter":
         return await _compare_rewriters(training)
     if not training.held_out:
@@ -411,15 +512,18 @@ async def compare(training: Training) -> dict[str, dict[str, float]]:
     filters = {name: Filter(models) for name, models in _contestants(training).items()}
     gold = [row.label for row in rows]
     return {
-        name: filtering.macro_f1(gold, await filtering.labels_by(rows, judge)) for name, judge in filters.items()
-    }  # fmt: skip
+        name: filtering.macro_f1(gold, await filtering.labels_by(rows, judge))
+        for name, judge in filters.items()
+    }
 
 
 async def _compare_routers(training: Training) -> dict[str, dict[str, float]]:
     rows = balanced([row for row in training.held_out if isinstance(row, PreferenceRow)])
     routers = {name: Route(models) for name, models in _contestants(training).items()}
     if "prompt" in routers:
-        shown = {row.chosen: row for row in training.rows if isinstance(row, PreferenceRow)}  # one of each type
+        shown = {
+            row.chosen: row for row in training.rows if isinstance(row, PreferenceRow)
+        }  # one of each type
         routers["few-shot"] = Route(training.models)
         routers["few-shot"].demos = router.examples_of(list(shown.values()))
     return {name: await router.accuracy(rows, route) for name, route in routers.items()}
@@ -431,7 +535,10 @@ async def _compare_rewriters(training: Training) -> dict[str, dict[str, float]]:
         return {}
     async with _search(training) as find:
         rewriters = {name: Rewrite(models) for name, models in _contestants(training).items()}
-        shares = {name: await rewriter.found_by(apart, rewrite, find) for name, rewrite in rewriters.items()}
+        shares = {
+            name: await rewriter.found_by(apart, rewrite, find)
+            for name, rewrite in rewriters.items()
+        }
         return {"question": await rewriter.found_by(apart, None, find), **shares}
 
 
@@ -442,17 +549,22 @@ async def _compare_answers(training: Training) -> dict[str, dict[str, float]]:
     async with _search(training) as find:
         steps = {name: AnswerStep(models) for name, models in _contestants(training).items()}
         return {
-            name: await answered_by(questions, step, find, options.passages, measure) for name, step in steps.items()
-        }  # fmt: skip
+            name: await answered_by(questions, step, find, options.passages, measure)
+            for name, step in steps.items()
+        }
 
 
 def _contestants(training: Training) -> dict[str, Models]:
-    """The rules, the role's model by its prompt, the program that is in use, the base model, and what was trained."""
+    """The rules, the role's model by its prompt, the program that is in use, the base model, and
+    what was trained.
+    """
     role, method, folder = ROLE[training.options.step], training.options.method, training.folder
     models = {"rules": Models.offline()}
     if not training.models.is_offline(role):
         models["prompt"] = training.models
-    if in_use := [program for program in training.runtime.models.programs if program.get("step") == role]:
+    if in_use := [
+        program for program in training.runtime.models.programs if program.get("step") == role
+    ]:
         models["in use"] = replace(training.models, programs=in_use)
     if method in {"dpo", "sft"}:
         models["base"] = _of_machine(training, f"{LOCAL}{training.options.base}")
@@ -468,7 +580,9 @@ def _contestants(training: Training) -> dict[str, Models]:
 
 def _of_machine(training: Training, name: str) -> Models:
     """A model of this machine, asked as the settings say."""
-    models = Models({ROLE[training.options.step]: ModelChoice(name)}, calls=CallSettings(max_tokens=_ANSWER))
+    models = Models(
+        {ROLE[training.options.step]: ModelChoice(name)}, calls=CallSettings(max_tokens=_ANSWER)
+    )
     return replace(models, instructions=training.models.instructions, policy=Policy.of("high"))
 
 
@@ -478,12 +592,16 @@ def _program(training: Training) -> Program:
     return program
 
 
-# --- use -------------------------------------------------------------------------------------------------------------
+# --- use ------------------------------------------------------------------------------------------
 
 
 def _use(training: Training) -> str:
     """How a role comes to use it; a program is put in its place where that is wanted."""
-    role, method, settings = ROLE[training.options.step], training.options.method, training.runtime.settings
+    role, method, settings = (
+        ROLE[training.options.step],
+        training.options.method,
+        training.runtime.settings,
+    )
     if method in {"dpo", "sft", "cross-encoder"}:
         prefix = ENCODER if method == "cross-encoder" else LOCAL
         return f"TRELLIS_LM_{role.upper()}={prefix}{training.folder.absolute()}"
@@ -499,5 +617,9 @@ def _use(training: Training) -> str:
 def _trained_before(training: Training, card: DataCard) -> DataCard | None:
     """The card of the training that has ended in this folder, if it was the same."""
     path = training.folder / CARD
-    stored = DataCard.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
-    return stored if stored is not None and stored.model_copy(update={"curve": None}) == card else None
+    stored = (
+        DataCard.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+    )
+    return (
+        stored if stored is not None and stored.model_copy(update={"curve": None}) == card else None
+    )

@@ -18,8 +18,9 @@ _CREDENTIALS = regex(r"(?<=://)[^/@\s]+@")
 
 
 def facts_of(result: Result, without: Collection[str] = ()) -> list[tuple[str, str]]:
-    """The fields of a record that hold something, by name, in words; each entry of a list of texts or records has a
-    line, the first SHOWN of them."""
+    """The fields of a record that hold something, by name, in words; each entry of a list of texts
+    or records has a line, the first SHOWN of them.
+    """
     rows = []
     for name, value in dict(result).items() if isinstance(result, BaseModel | Mapping) else ():
         if name not in without:
@@ -39,13 +40,19 @@ def _in_words(name: str, value: object) -> list[str]:
 
 
 def in_one_line(name: str, value: object) -> str:
-    """A value in words: of a record its texts, its figures with their names, and the names of what is true."""
+    """A value in words: of a record its texts, its figures with their names, and the names of what
+    is true.
+    """
     if isinstance(value, StepUsage):
         return in_short(value)
     if isinstance(value, BaseModel | Mapping):
         parts = ((key, part, in_one_line(key, part)) for key, part in dict(value).items() if part)
         return ", ".join(
-            key if part is True else f"{text} {key}" if isinstance(part, int | float) and key[-6:] != "_bytes" else text
+            key
+            if part is True
+            else f"{text} {key}"
+            if isinstance(part, int | float) and key[-6:] != "_bytes"
+            else text
             for key, part, text in parts
         )
     if isinstance(value, list | tuple):
@@ -75,7 +82,11 @@ def cost_of(used: StepUsage) -> str:
     """US dollars, to a hundredth of a cent where it is little."""
     if used.cost_usd is None:
         return "cost unknown"
-    return f"${used.cost_usd:.2f}" if used.cost_usd >= 1 or used.cost_usd == 0 else f"${used.cost_usd:.4f}"
+    return (
+        f"${used.cost_usd:.2f}"
+        if used.cost_usd >= 1 or used.cost_usd == 0
+        else f"${used.cost_usd:.4f}"
+    )
 
 
 def ledger(rows: Iterable[UsageRow]) -> str:
@@ -87,19 +98,21 @@ def ledger(rows: Iterable[UsageRow]) -> str:
     ]
     if not lines:
         return "## Models\n\nNone was used: every step ran offline."
-    head = (
-        "| step | model | calls | cached | tokens in | tokens out | cost | seconds |\n|---|---|--:|--:|--:|--:|--:|--:|"
-    )
+    head = "| step | model | calls | cached | tokens in | tokens out | cost | seconds |\n|---|---|--:|--:|--:|--:|--:|--:|"
     return "## Models\n\n" + "\n".join([head, *lines])
 
 
-_MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+_MARKUP = str.maketrans(
+    {sign: f"\\{sign}" for sign in "\\`*_[]#!|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+)
 # Addresses become links by themselves: an invisible joiner within each keeps it text.
 _ADDRESS = regex(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
-    """Text for a Markdown artifact that stays text: no link, no picture, no heading comes out of a document."""
+    """Text for a Markdown artifact that stays text: no link, no picture, no heading comes out of a
+    document.
+    """
     return " ".join(_ADDRESS.sub("\u2060", text).translate(_MARKUP).split())
 
 
@@ -118,8 +131,10 @@ def error_of(error: Exception) -> dict[str, str]:
     """An error as programs read it, with the keys masked: {type, message, remedy}."""
     message = getattr(error, "message", None) or str(error) or type(error).__name__
     return {
-        "type": type(error).__name__, "message": mask_keys(message), "remedy": mask_keys(getattr(error, "remedy", "")),
-    }  # fmt: skip
+        "type": type(error).__name__,
+        "message": mask_keys(message),
+        "remedy": mask_keys(getattr(error, "remedy", "")),
+    }
 
 
 def change_in_words(change: AnswerChange) -> list[str]:
@@ -128,4 +143,6 @@ def change_in_words(change: AnswerChange) -> list[str]:
         return [f"{change.question} failed: {change.error}"]
     lines = [f"{change.question} (generation {change.before} to {change.generation})", *change.diff]
     lines += [f"cited now: {', '.join(change.cited)}"] if change.cited else []
-    return lines + ([f"no longer cited: {', '.join(change.no_longer_cited)}"] if change.no_longer_cited else [])
+    return lines + (
+        [f"no longer cited: {', '.join(change.no_longer_cited)}"] if change.no_longer_cited else []
+    )

@@ -1,7 +1,8 @@
 """Answer: what the evidence says to a question, each statement with the numbers of its evidence.
 
-The last step of every mode: StructRAG's `infer` (section 2.4), and the final step of GraphRAG's local, global and drift
-search (section 2.6). On a model the answer is the model's own words; without one it is the best excerpts.
+The last step of every mode: StructRAG's `infer` (section 2.4), and the final step of GraphRAG's
+local, global and drift search (section 2.6). On a model the answer is the model's own words;
+without one it is the best excerpts.
 """
 
 import re
@@ -22,7 +23,8 @@ from prompts.tailored_step import TailoredStep
 from prompts.tailoring import Tailoring
 from prompts.text.regex import regex
 
-# At the beginning of a line in a passage it would look like the number of another piece of evidence.
+# At the beginning of a line in a passage it would look like the number of another piece of
+# evidence.
 _BARE = 8  # words of an answer without a sentence around it
 _MARKER = regex(r"\[\d+\]")
 _LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
@@ -31,8 +33,9 @@ _LIKE_A_NUMBER = regex(r"^([^\S\n]*+)[\[［【](\d+)[\]］】](?!\()", re.M)
 class AnswerWritten(BaseModel):
     """An answer with its markers, and its bare values.
 
-    No model is asked whether the evidence answers the question at all: small ones say no beside a right answer. One
-    that says so all the same is believed where it gives neither values nor markers.
+    No model is asked whether the evidence answers the question at all: small ones say no beside a
+    right answer. One that says so all the same is believed where it gives neither values nor
+    markers.
     """
 
     answer: str = Field(default="", description="With markers [1].")
@@ -41,8 +44,9 @@ class AnswerWritten(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer; where it has no marker and a value is nothing but markers, as a small model writes them, these
-        stand behind it."""
+        """The answer; where it has no marker and a value is nothing but markers, as a small model
+        writes them, these stand behind it.
+        """
         text = self.answer.strip()
         if not text or _MARKER.search(text):
             return text
@@ -53,15 +57,22 @@ class AnswerWritten(BaseModel):
     def answers(self) -> bool:
         """Whether it is an answer."""
         text = self.text
-        return bool(text) and (self.answerable or bool(self.bare_values) or bool(_MARKER.search(text)))
+        return bool(text) and (
+            self.answerable or bool(self.bare_values) or bool(_MARKER.search(text))
+        )
 
     @property
     def bare_values(self) -> tuple[str, ...]:
-        """The values, each once. Where the answer has no sentence around it, those that stand in it: a small model puts
-        other names beside a bare answer, or the numbers of markers."""
+        """The values, each once. Where the answer has no sentence around it, those that stand in
+        it: a small model puts other names beside a bare answer, or the numbers of markers.
+        """
         said = _MARKER.sub("", self.answer).strip()
-        is_bare = len(said.split()) <= _BARE and not said.endswith((".", "!", "?", "。", "！", "？"))
-        values = dict.fromkeys(" ".join(value.split()) for value in self.values if not _is_marker(value))
+        is_bare = len(said.split()) <= _BARE and not said.endswith(
+            (".", "!", "?", "。", "！", "？")
+        )
+        values = dict.fromkeys(
+            " ".join(value.split()) for value in self.values if not _is_marker(value)
+        )
         return tuple(value for value in values if not is_bare or _folded(value) in _folded(said))
 
 
@@ -124,8 +135,9 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NumberedText:
-    """A piece of evidence as a model reads it; `heading` is the path of headings above it, `language` is filled where
-    it is known."""
+    """A piece of evidence as a model reads it; `heading` is the path of headings above it,
+    `language` is filled where it is known.
+    """
 
     number: int
     title: str
@@ -147,9 +159,10 @@ class QuotedSpan:
 class AnswerDraft:
     """An answer before its markers are bound to documents.
 
-    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote under n. Of
-    excerpts `marks` are the places where markers end (other brackets are the documents' own), and their numbers are
-    kept, since they tell the best quote; None where a model wrote."""
+    A marker [n] in `text` names piece n of the evidence, or, where `quotes` is not empty, the quote
+    under n. Of excerpts `marks` are the places where markers end (other brackets are the documents'
+    own), and their numbers are kept, since they tell the best quote; None where a model wrote.
+    """
 
     text: str
     values: tuple[str, ...] = ()
@@ -162,9 +175,9 @@ class AnswerDraft:
 class AnswerRequest:
     """What an answer is written from.
 
-    `notes` are (label, text) of what earlier steps made of the documents, `response` is the user's wish for the form.
-    `rarity` gives the inverse document frequency of a term, `similarity` the cosines of a question with texts: by
-    these excerpts are chosen where there is no model.
+    `notes` are (label, text) of what earlier steps made of the documents, `response` is the user's
+    wish for the form. `rarity` gives the inverse document frequency of a term, `similarity` the
+    cosines of a question with texts: by these excerpts are chosen where there is no model.
     """
 
     question: str
@@ -178,8 +191,9 @@ class AnswerRequest:
 class AnswerStep(TailoredStep):
     """A question and numbered evidence → an answer with markers.
 
-    `on_text` gets the draft in pieces while a model writes it, and Withdrawn where another one begins. A draft is for
-    the screen: what it cites is unchecked. `language` is another one than the question's.
+    `on_text` gets the draft in pieces while a model writes it, and Withdrawn where another one
+    begins. A draft is for the screen: what it cites is unchecked. `language` is another one than
+    the question's.
     """
 
     step = "answer"
@@ -189,7 +203,9 @@ class AnswerStep(TailoredStep):
     writes_in = "question"
     notes_field: ClassVar[str] = "notes"
 
-    def __init__(self, models: Models | None = None, on_text: Show | None = None, language: str = "") -> None:
+    def __init__(
+        self, models: Models | None = None, on_text: Show | None = None, language: str = ""
+    ) -> None:
         super().__init__(models, Tailoring(language=language))
         self.on_text = on_text
 
@@ -244,7 +260,9 @@ class AnswerDirectly(dspy.Signature):
 
 
 class Direct(Step):
-    """A question → an answer that no document supports. TypeError without a model: nothing stands in for it."""
+    """A question → an answer that no document supports. TypeError without a model: nothing stands
+    in for it.
+    """
 
     step = "direct"
     role = "answer"
@@ -268,9 +286,11 @@ def _piece(piece: NumberedText) -> str:
 
 
 def notes_text(notes: Sequence[tuple[str, str]], most: int) -> str:
-    """What earlier steps found, each under its label, in at most so many tokens; empty where there are none.
+    """What earlier steps found, each under its label, in at most so many tokens; empty where there
+    are none.
 
-    Where they do not fit, the longest give way: each note has an equal share, and what one leaves is the others'.
+    Where they do not fit, the longest give way: each note has an equal share, and what one leaves
+    is the others'.
     """
     texts = [f"{label}:\n{text}" if label else text for label, text in notes]
     shortest_first = sorted(range(len(texts)), key=lambda place: len(texts[place]))

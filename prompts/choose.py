@@ -1,4 +1,6 @@
-"""Choose: is a question about the whole collection, or about a part of it? (GraphRAG, section 1: global sensemaking)"""
+"""Choose: is a question about the whole collection, or about a part of it? (GraphRAG, section 1:
+global sensemaking)
+"""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,7 +10,14 @@ from pydantic import BaseModel, Field
 
 from prompts.engine.calls import first_fitting, rough_tokens
 from prompts.engine.step import Step
-from prompts.offline.route import FIRST_WHOLE, LEAST_WHOLE, REASON, SURELY_PART, SURELY_WHOLE, whole_offline
+from prompts.offline.route import (
+    FIRST_WHOLE,
+    LEAST_WHOLE,
+    REASON,
+    SURELY_PART,
+    SURELY_WHOLE,
+    whole_offline,
+)
 from prompts.text.question import ParsedQuestion
 
 LOW = "low effort: the question's wording chooses"
@@ -53,11 +62,19 @@ class Choose(Step):
     async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:
         """`ask` is what the rules read; a model reads as many of the titles as fit."""
         whole = whole_offline(ask)
-        spared = LOW if self.policy.effort == "low" else "" if SURELY_PART < whole < SURELY_WHOLE else PLAIN
+        spared = (
+            LOW
+            if self.policy.effort == "low"
+            else ""
+            if SURELY_PART < whole < SURELY_WHOLE
+            else PLAIN
+        )
         if self.is_offline or (spared and self.spares(spared)):
             about_whole = whole >= LEAST_WHOLE
             confidence = whole if about_whole else round(1 - whole, 3)
-            return ScopeRead(reason=REASON, about="whole" if about_whole else "part", confidence=confidence)
+            return ScopeRead(
+                reason=REASON, about="whole" if about_whole else "part", confidence=confidence
+            )
         shown = first_fitting(titles, rough_tokens, self.policy.limits.rate)
         scope: ScopeRead = (await self.acall(question=ask.text, documents=shown)).scope
         return scope

@@ -1,7 +1,8 @@
 """Decompose: a model splits a question into smaller ones (StructRAG, section 2.4: decompose(q, B)).
 
-What a sub-question takes from the answers of earlier ones is written `{1}`, `{2}`. Without a model, rewriting splits a
-question that asks several things one after another (`prompts/offline/parts.py`), and searches for each part.
+What a sub-question takes from the answers of earlier ones is written `{1}`, `{2}`. Without a model,
+rewriting splits a question that asks several things one after another (`prompts/offline/parts.py`),
+and searches for each part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +31,14 @@ def filled(part: str, answers: Mapping[int, str]) -> str:
 
 
 class Parts(BaseModel):
-    """Sub-questions in the order in which they must be answered; `{n}` stands for the answer of the n-th."""
+    """Sub-questions in the order in which they must be answered; `{n}` stands for the answer of the
+    n-th.
+    """
 
     reasoning: str = Field(default="", description="What must be found out, in a sentence.")
-    questions: list[str] = Field(min_length=1, max_length=MAX_PARTS, description=f"At most {MAX_PARTS}, in order.")
+    questions: list[str] = Field(
+        min_length=1, max_length=MAX_PARTS, description=f"At most {MAX_PARTS}, in order."
+    )
 
 
 class DecomposeQuestion(dspy.Signature):
@@ -61,7 +66,11 @@ class Decompose(Step):
 
     async def run(self, question: str, knowledge: Sequence[str], plain: bool) -> list[str]:
         """`plain`: whether the question asks one short thing of one named thing."""
-        if self.is_offline or (plain and self.spares(PLAIN)) or (self.policy.effort == "low" and self.spares(LOW)):
+        if (
+            self.is_offline
+            or (plain and self.spares(PLAIN))
+            or (self.policy.effort == "low" and self.spares(LOW))
+        ):
             return [question]
         shown = first_fitting(knowledge, rough_tokens, self.policy.limits.rate)
         parts: Parts = (await self.acall(question=question, knowledge=shown)).parts
@@ -73,4 +82,6 @@ class Decompose(Step):
         for place, part in enumerate(outputs["parts"].questions, 1):
             late = [number for number in needs(part) if not 1 <= number < place]
             if late:
-                raise NotAsAsked(f"question {place} needs the answer {late[0]}, which does not come before it.")
+                raise NotAsAsked(
+                    f"question {place} needs the answer {late[0]}, which does not come before it."
+                )

@@ -1,6 +1,8 @@
-"""The examination of models: each is asked once for each sort of step, with a tiny input whose right outcome is known.
+"""The examination of models: each is asked once for each sort of step, with a tiny input whose
+right outcome is known.
 
-The inputs have answers that are beyond doubt, so that a model that fails one is too weak for the step.
+The inputs have answers that are beyond doubt, so that a model that fails one is too weak for the
+step.
 """
 
 import asyncio
@@ -29,8 +31,10 @@ NAMED = ("Ada Korb", "Velin", "1912")  # all that an extraction of the text may 
 
 @dataclass(frozen=True)
 class Probe:
-    """A step with a tiny input: `right` says whether what it makes of the input is so beyond doubt; `asked` tells
-    the user what was asked, and `shown` takes of the outcome what is told where it is wrong."""
+    """A step with a tiny input: `right` says whether what it makes of the input is so beyond doubt;
+    `asked` tells the user what was asked, and `shown` takes of the outcome what is told where it is
+    wrong.
+    """
 
     step: Callable[[Models], Step]
     asked: str
@@ -72,7 +76,9 @@ PROBES: Mapping[Role, Probe] = {
         Filter,
         f"which passage tells {QUESTION!r}",
         {
-            "passages": evidence_text([NumberedText(1, "Orla", BESIDE), NumberedText(2, "Velin", TEXT)]),
+            "passages": evidence_text(
+                [NumberedText(1, "Orla", BESIDE), NumberedText(2, "Velin", TEXT)]
+            ),
             "hypothesis": HYPOTHESES["either"],
             "question": QUESTION,
         },
@@ -127,20 +133,29 @@ class ExaminedModel:
 
 
 async def examine(models: Models) -> list[ExaminedModel]:
-    """One row for each role, in the order of ROLES. A model that several roles share is asked once for each probe.
+    """One row for each role, in the order of ROLES. A model that several roles share is asked once
+    for each probe.
 
     A step that the profile spares is not asked for: its role is examined by an answer.
     """
     fresh = models.examined()
     asked: dict[object, asyncio.Task[ExaminedModel]] = {}
-    probes = {role: _ANSWER if models.policy.spared(role) else PROBES.get(role, _ANSWER) for role in ROLES}
+    probes = {
+        role: _ANSWER if models.policy.spared(role) else PROBES.get(role, _ANSWER) for role in ROLES
+    }
     async with asyncio.TaskGroup() as group:
         for role, choice in models.chosen.items():
             key = (choice, id(probes[role]))
             if key not in asked:
-                asked[key] = group.create_task(_examined(fresh.metered(Meter()), role, probes[role]))
-    rows = {role: asked[choice, id(probes[role])].result() for role, choice in models.chosen.items()}
-    return [replace(rows[role], role=role) if role in rows else ExaminedModel(role) for role in ROLES]
+                asked[key] = group.create_task(
+                    _examined(fresh.metered(Meter()), role, probes[role])
+                )
+    rows = {
+        role: asked[choice, id(probes[role])].result() for role, choice in models.chosen.items()
+    }
+    return [
+        replace(rows[role], role=role) if role in rows else ExaminedModel(role) for role in ROLES
+    ]
 
 
 async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
@@ -156,7 +171,9 @@ async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
         structured = lm.structured
         if not probe.right(found):
             problem = f"asked {probe.asked}, it answered {probe.shown(found)!r}"
-            advice.append(f"It is too weak for the step {step.step!r}: use a stronger model for this role.")
+            advice.append(
+                f"It is too weak for the step {step.step!r}: use a stronger model for this role."
+            )
     except EngineError as error:
         problem, advice = error.message, [error.remedy]
     spent = next((spent for _, _, spent in models.meter.rows()), Spent())
@@ -165,7 +182,9 @@ async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
             "The server does not hold answers to a schema: expect repairs; a server that does is more reliable."
         )
     if spent.calls > 1:
-        advice.append("The first answer was not in form and had to be repaired: expect up to twice the cost.")
+        advice.append(
+            "The first answer was not in form and had to be repaired: expect up to twice the cost."
+        )
     if spent.calls and spent.seconds / spent.calls > SLOW:
         slow = f"An answer took {spent.seconds / spent.calls:.0f} s"
         advice.append(f"{slow}: an index run will take long, and says how long before it starts.")

@@ -1,8 +1,9 @@
-"""Extraction: the entities that a passage names, the relations that it states between them, its claims about them.
+"""Extraction: the entities that a passage names, the relations that it states between them, its
+claims about them.
 
-Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what was missed),
-LightRAG's `Recog`. Offline: capitalised or noun-run names, and relations typed by the words that connect two names, or
-by the label of a cell.
+Source: GraphRAG (arXiv 2404.16130, section 2.2: also claims, and the further rounds that ask what
+was missed), LightRAG's `Recog`. Offline: capitalised or noun-run names, and relations typed by the
+words that connect two names, or by the label of a cell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +19,38 @@ from prompts.engine.helper import helped
 from prompts.engine.models import Models
 from prompts.engine.prompt_guard import neutralise, neutralised
 from prompts.engine.step import Inputs, Outputs
-from prompts.extracted import ALIAS_PREDICATE, ClaimFound, EntityFound, Extracted, RelationFound, known, merge
+from prompts.extracted import (
+    ALIAS_PREDICATE,
+    ClaimFound,
+    EntityFound,
+    Extracted,
+    RelationFound,
+    known,
+    merge,
+)
 from prompts.offline.extract import extract_offline, names_in, overlooked, topic_of
 from prompts.tailored_step import TailoredStep
 from prompts.tailoring import UNTAILORED, Example, Tailoring
 from prompts.text.words import WORDS_VERSION
 
 __all__ = [
-    "ALIAS_PREDICATE", "ClaimFound", "EntityFound", "Extract", "ExtractBriefly", "ExtractWithClaims",
-    "Extracted", "Glean", "GleanWithClaims", "RelationFound", "extract_offline",
-    "extractor", "known", "merge", "names_in", "topic_of",
-]  # fmt: skip
+    "ALIAS_PREDICATE",
+    "ClaimFound",
+    "EntityFound",
+    "Extract",
+    "ExtractBriefly",
+    "ExtractWithClaims",
+    "Extracted",
+    "Glean",
+    "GleanWithClaims",
+    "RelationFound",
+    "extract_offline",
+    "extractor",
+    "known",
+    "merge",
+    "names_in",
+    "topic_of",
+]
 
 
 FOUND_STAYS = "what the rounds before it found stays"
@@ -149,9 +171,21 @@ EXAMPLES: Sequence[Mapping[str, Any]] = (
         "had bribed the surveyor.",
         "found": Extracted(
             entities=[
-                EntityFound(name="Harrow Mill", kind="organisation", description="A flax mill, founded in 1871."),
-                EntityFound(name="Edda Quist", kind="person", description="Founded Harrow Mill in 1871 and sold it."),
-                EntityFound(name="Brandt & Sons", kind="organisation", description="A firm that bought Harrow Mill."),
+                EntityFound(
+                    name="Harrow Mill",
+                    kind="organisation",
+                    description="A flax mill, founded in 1871.",
+                ),
+                EntityFound(
+                    name="Edda Quist",
+                    kind="person",
+                    description="Founded Harrow Mill in 1871 and sold it.",
+                ),
+                EntityFound(
+                    name="Brandt & Sons",
+                    kind="organisation",
+                    description="A firm that bought Harrow Mill.",
+                ),
             ],
             relations=[
                 RelationFound(
@@ -187,8 +221,12 @@ EXAMPLES: Sequence[Mapping[str, Any]] = (
         "passage": "该站由水利局于2016年建成，简称南溪站。",
         "found": Extracted(
             entities=[
-                EntityFound(name="南溪抽水站", kind="place", description="水利局于2016年建成的抽水站。"),
-                EntityFound(name="水利局", kind="organisation", description="2016年建成南溪抽水站的机构。"),
+                EntityFound(
+                    name="南溪抽水站", kind="place", description="水利局于2016年建成的抽水站。"
+                ),
+                EntityFound(
+                    name="水利局", kind="organisation", description="2016年建成南溪抽水站的机构。"
+                ),
                 EntityFound(name="南溪站", kind="place", description="南溪抽水站的简称。"),
             ],
             relations=[
@@ -246,7 +284,11 @@ class _ReadingStep(TailoredStep):
     def instruction(self) -> str:
         """With the configured kinds in their place, or at the end of an instruction that has none."""
         text, kinds = super().instruction, neutralise(self._shown_kinds)
-        return text.replace(_KINDS, kinds) if _KINDS in text else f"{text}\n\nKinds of entities: {kinds}"
+        return (
+            text.replace(_KINDS, kinds)
+            if _KINDS in text
+            else f"{text}\n\nKinds of entities: {kinds}"
+        )
 
     @property
     def _shown_kinds(self) -> str:
@@ -283,7 +325,9 @@ class Extract(_ReadingStep):
     task: ClassVar[type[dspy.Signature]] = ExtractGraph
     further: ClassVar[type[Glean]] = Glean
 
-    def __init__(self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(
+        self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED
+    ) -> None:
         super().__init__(models, tailoring)
         self.gleanings = gleanings
 
@@ -306,15 +350,20 @@ class Extract(_ReadingStep):
         else:
             asked = {"title": title, "passage": passage}
             found: Extracted | GraphListed = (await self.acall(**asked)).found
-            extracted = await self._gleaned(found.extracted() if isinstance(found, GraphListed) else found, asked)
+            extracted = await self._gleaned(
+                found.extracted() if isinstance(found, GraphListed) else found, asked
+            )
         kinds = [self.tailoring.kind(entity.kind) for entity in extracted.entities]
         entities = [
-            entity.model_copy(update={"kind": kind}) for entity, kind in zip(extracted.entities, kinds, strict=True)
+            entity.model_copy(update={"kind": kind})
+            for entity, kind in zip(extracted.entities, kinds, strict=True)
         ]
         return extracted.model_copy(update={"entities": entities})
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """An answer without an entity is doubted where the passage has names: see `prompts.offline.extract`."""
+        """An answer without an entity is doubted where the passage has names: see
+        `prompts.offline.extract`.
+        """
         names = [] if outputs["found"].entities else overlooked(inputs["title"], inputs["passage"])
         if names:
             raise Doubtful(
@@ -327,7 +376,9 @@ class Extract(_ReadingStep):
         more = self.further(self.models, self.tailoring)
         more.lm = self.lm
         for _ in range(self.gleanings):
-            further = await helped(more, partial(_missed_in, extracted, asked), FOUND_STAYS, otherwise=Extracted)
+            further = await helped(
+                more, partial(_missed_in, extracted, asked), FOUND_STAYS, otherwise=Extracted
+            )
             merged = merge(extracted, further)
             if merged == extracted:
                 break
@@ -338,15 +389,17 @@ class Extract(_ReadingStep):
 class ExtractBriefly(Extract):
     """The same for a small model: a bounded list in JSON, to which a server can hold it.
 
-    In lines of records the 1.5 billion parameters of a Qwen2.5 found a fifth of the names, in this form more than half
-    (docs/experiments.md).
+    In lines of records the 1.5 billion parameters of a Qwen2.5 found a fifth of the names, in this
+    form more than half (docs/experiments.md).
     """
 
     task = ListGraph
     output_format = StepAdapter(items=True, bounded=True)
     examples = ()
 
-    def __init__(self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED) -> None:
+    def __init__(
+        self, models: Models | None = None, gleanings: int = 0, tailoring: Tailoring = UNTAILORED
+    ) -> None:
         super().__init__(models, gleanings, tailoring)
         self.demos = [_briefly(example) for example in self.demos]
 
@@ -365,7 +418,9 @@ class ExtractWithClaims(Extract):
 
 
 def extractor(models: Models, gleanings: int, tailoring: Tailoring, claims: bool) -> Extract:
-    """The step that extracts. `claims` asks a model for them too; the offline reader finds them in any case."""
+    """The step that extracts. `claims` asks a model for them too; the offline reader finds them in
+    any case.
+    """
     if claims:
         return ExtractWithClaims(models, gleanings, tailoring)
     small = models.policy.profile == "small"
@@ -377,7 +432,9 @@ def _briefly(shown: Mapping[str, Any]) -> Mapping[str, object]:
     extracted: Extracted = shown["found"]
     listed = GraphListed.model_construct(
         entities=[_cut_to(EntityListed, entity) for entity in extracted.entities[:MOST_LISTED]],
-        relations=[_cut_to(RelationListed, relation) for relation in extracted.relations[:MOST_LISTED]],
+        relations=[
+            _cut_to(RelationListed, relation) for relation in extracted.relations[:MOST_LISTED]
+        ],
     )
     return {**shown, "found": listed}
 
@@ -399,10 +456,14 @@ def _shown(example: Example) -> Mapping[str, object]:
 
 
 def _missed(shown: Mapping[str, Any]) -> Mapping[str, object]:
-    """The example with its last entity missed by the first reader, and what is said of that entity with it."""
+    """The example with its last entity missed by the first reader, and what is said of that entity
+    with it.
+    """
     extracted: Extracted = shown["found"]
     names = {entity.name for entity in extracted.entities[-1:]}
-    relations = [relation for relation in extracted.relations if {relation.source, relation.target} & names]
+    relations = [
+        relation for relation in extracted.relations if {relation.source, relation.target} & names
+    ]
     claims = [claim for claim in extracted.claims if {claim.subject, claim.object} & names]
     listed = Extracted(
         entities=extracted.entities[:-1],
@@ -414,5 +475,9 @@ def _missed(shown: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def _found(example: Example) -> Extracted:
-    """What the example shows, as a model writes it; signs that structure a prompt are broken as in any input."""
-    return Extracted.model_validate(neutralised(example.model_dump(include={"entities", "relations"})))
+    """What the example shows, as a model writes it; signs that structure a prompt are broken as in
+    any input.
+    """
+    return Extracted.model_validate(
+        neutralised(example.model_dump(include={"entities", "relations"}))
+    )

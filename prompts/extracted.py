@@ -48,7 +48,9 @@ OrNothing = Annotated[str, BeforeValidator(_or_nothing)]
 
 
 class ClaimFound(BaseModel):
-    """What the passage asserts of an entity, with what it says of its truth and time (GraphRAG's covariates)."""
+    """What the passage asserts of an entity, with what it says of its truth and time (GraphRAG's
+    covariates).
+    """
 
     subject: str = Field(min_length=1)
     object: OrNothing = ""
@@ -72,9 +74,11 @@ Found = EntityFound | RelationFound | ClaimFound
 
 
 def merge(first: Extracted, more: Extracted) -> Extracted:
-    """The first, and of `more` what it lacks: other names, statements and claims, and other things said of its own.
+    """The first, and of `more` what it lacks: other names, statements and claims, and other things
+    said of its own.
 
-    A further record of the same stays where its description is not part of one that is kept already.
+    A further record of the same stays where its description is not part of one that is kept
+    already.
     """
     descriptions: dict[tuple[str, ...], list[str]] = {}
     records: list[Found] = [*first.entities, *first.relations, *first.claims]
@@ -98,7 +102,10 @@ def merge(first: Extracted, more: Extracted) -> Extracted:
 def known(extracted: Extracted) -> list[str]:
     """What a further round is told: each name, each statement and each claim once."""
     names = [entity.name for entity in extracted.entities]
-    stated = [f"{relation.source} -[{relation.predicate}]-> {relation.target}" for relation in extracted.relations]
+    stated = [
+        f"{relation.source} -[{relation.predicate}]-> {relation.target}"
+        for relation in extracted.relations
+    ]
     claimed = [f"{claim.subject}: {claim.description}" for claim in extracted.claims]
     return list(dict.fromkeys([*names, *stated, *claimed]))
 
@@ -111,10 +118,19 @@ def _about(record: Found) -> tuple[str, ...]:
         case RelationFound():
             parts = (record.source, record.target, record.predicate)
         case ClaimFound():
-            parts = (record.subject, record.object, record.kind, record.status, record.since, record.until)
+            parts = (
+                record.subject,
+                record.object,
+                record.kind,
+                record.status,
+                record.since,
+                record.until,
+            )
     return tuple(" ".join(fold(part).split()) for part in parts)
 
 
 def _words(text: str) -> str:
-    """Folded words, each between blanks: parts are found in wholes, whatever stands between the words."""
+    """Folded words, each between blanks: parts are found in wholes, whatever stands between the
+    words.
+    """
     return f" {' '.join(_ANY_WORD.findall(fold(text)))} "

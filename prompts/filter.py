@@ -1,7 +1,8 @@
 """Filter: does a passage help with the question? Entailment, neutral or contradiction, and why.
 
-ERM4's Knowledge Filter. The strong hypothesis is that a passage holds a direct answer (questions for a single fact),
-the weak one that it may help (questions that need several passages). The model says which of them a question needs.
+ERM4's Knowledge Filter. The strong hypothesis is that a passage holds a direct answer (questions
+for a single fact), the weak one that it may help (questions that need several passages). The model
+says which of them a question needs.
 """
 
 import asyncio
@@ -20,7 +21,15 @@ from prompts.engine.step import Step
 if TYPE_CHECKING:
     from prompts.engine.local_models import CrossEncoder
 
-__all__ = ["NOT_JUDGED", "Filter", "FilterKnowledge", "FilterRequest", "FilterVerdict", "Hypothesis", "Label"]
+__all__ = [
+    "NOT_JUDGED",
+    "Filter",
+    "FilterKnowledge",
+    "FilterRequest",
+    "FilterVerdict",
+    "Hypothesis",
+    "Label",
+]
 
 Hypothesis = Literal["strong", "weak", "either"]
 Label = Literal["entailment", "neutral", "contradiction"]
@@ -37,7 +46,9 @@ ALL_READ = "the model that answers reads every passage"
 
 @dataclass(frozen=True, slots=True)
 class FilterVerdict:
-    """The label of one passage and why; `against` is the number of the passage that a contradiction denies."""
+    """The label of one passage and why; `against` is the number of the passage that a contradiction
+    denies.
+    """
 
     label: Label
     explanation: str
@@ -51,7 +62,8 @@ NOT_JUDGED = FilterVerdict("neutral", "no model judged it")
 class FilterRequest:
     """A question, what its passages must do, and the passages, best first.
 
-    `all_read`: the model that answers reads all of them, so that judging them before would gain nothing.
+    `all_read`: the model that answers reads all of them, so that judging them before would gain
+    nothing.
     """
 
     question: str
@@ -100,7 +112,9 @@ def _encoder(folder: str) -> "CrossEncoder":
     return CrossEncoder(folder)
 
 
-def _labels_of(folder: str, question: str, batch: Sequence[NumberedText]) -> dict[int, FilterVerdict]:
+def _labels_of(
+    folder: str, question: str, batch: Sequence[NumberedText]
+) -> dict[int, FilterVerdict]:
     """Labels by a cross-encoder that reads each passage before the question."""
     encoder = _encoder(folder)
     names = {place: name for name, place in encoder.labels.items()}
@@ -109,10 +123,13 @@ def _labels_of(folder: str, question: str, batch: Sequence[NumberedText]) -> dic
             f"The cross-encoder {folder!r} has the labels {sorted(encoder.labels)}.",
             f"Name one with the labels {', '.join(get_args(Label))}: `trellis train filter --by cross-encoder`.",
         )
-    logits = encoder.logits([(f"{passage.title}\n{passage.text}".strip(), question) for passage in batch])
+    logits = encoder.logits(
+        [(f"{passage.title}\n{passage.text}".strip(), question) for passage in batch]
+    )
     labels = [cast("Label", names[int(row.argmax())]) for row in logits]
     return {
-        passage.number: FilterVerdict(label, "by its label alone") for passage, label in zip(batch, labels, strict=True)
+        passage.number: FilterVerdict(label, "by its label alone")
+        for passage, label in zip(batch, labels, strict=True)
     }
 
 
@@ -128,15 +145,20 @@ class Filter(Step):
         """Whether a model is to be asked about these passages."""
         return not (self.is_offline or (request.all_read and self.spares(ALL_READ)))
 
-    async def run(self, request: FilterRequest, batch: Sequence[NumberedText]) -> dict[int, FilterVerdict]:
+    async def run(
+        self, request: FilterRequest, batch: Sequence[NumberedText]
+    ) -> dict[int, FilterVerdict]:
         """Verdicts of the model by the numbers of the passages: one call for those of the batch.
 
-        A passage that the model leaves out is missing. A cross-encoder gives the likeliest label of each.
+        A passage that the model leaves out is missing. A cross-encoder gives the likeliest label of
+        each.
         """
         if encoder := self.models.encoder(self.role):
             return await asyncio.to_thread(_labels_of, encoder, request.question, batch)
         prediction = await self.acall(
-            question=request.question, hypothesis=HYPOTHESES[request.hypothesis], passages=evidence_text(batch)
+            question=request.question,
+            hypothesis=HYPOTHESES[request.hypothesis],
+            passages=evidence_text(batch),
         )
         judged: Judgements = prediction.judged
         known = {passage.number for passage in batch}

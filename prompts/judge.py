@@ -1,7 +1,8 @@
 """Judge: which of two answers is better on one criterion, and how good an answer is by a rubric.
 
-Pairs are judged as in GraphRAG (arXiv 2404.16130v2, head-to-head measures) and LightRAG (arXiv 2410.05779, section
-4.1), one criterion a call and the reason before the verdict; points as in Loong (arXiv 2406.17419), from 0 to 100.
+Pairs are judged as in GraphRAG (arXiv 2404.16130v2, head-to-head measures) and LightRAG (arXiv
+2410.05779, section 4.1), one criterion a call and the reason before the verdict; points as in Loong
+(arXiv 2406.17419), from 0 to 100.
 """
 
 from typing import Any, Literal
@@ -27,7 +28,9 @@ CRITERIA: dict[str, str] = {
         "reasons, examples and sources rather than bare assertions, and no false certainty"
     ),
     "directness": "how specifically and plainly the answer says what was asked, without detours and padding",
-    "overall": ("which of the two a reader who asked this question would rather have been given, all in all"),
+    "overall": (
+        "which of the two a reader who asked this question would rather have been given, all in all"
+    ),
 }
 RUBRICS: dict[str, str] = {
     "loong_score": (
@@ -56,7 +59,9 @@ RUBRICS: dict[str, str] = {
 class PairJudged(BaseModel):
     """Why, and which answer is better."""
 
-    reason: str = Field(description="What each answer does and lacks on this criterion alone: two to four sentences.")
+    reason: str = Field(
+        description="What each answer does and lacks on this criterion alone: two to four sentences."
+    )
     winner: Shown
 
 
@@ -79,7 +84,9 @@ class ComparePair(dspy.Signature):
 class PointsJudged(BaseModel):
     """Why, and how many points."""
 
-    reason: str = Field(description="What is right, wrong, missing and made up by the rubric: two to four sentences.")
+    reason: str = Field(
+        description="What is right, wrong, missing and made up by the rubric: two to four sentences."
+    )
     score: int = Field(ge=0, le=100)
 
 
@@ -100,13 +107,16 @@ class GradeAnswer(dspy.Signature):
 
 
 class _Judging(Step):
-    """Asks the judge. `repeat` (from 1) tells tries apart that the cache would answer as one: they are made at
-    temperature 1, a single try at 0."""
+    """Asks the judge. `repeat` (from 1) tells tries apart that the cache would answer as one: they
+    are made at temperature 1, a single try at 0.
+    """
 
     role = "judge"
 
     async def _ask(self, repeat: int, **inputs: str) -> Any:
-        return await self.acall(**inputs, config={"rollout_id": repeat, "temperature": 1.0} if repeat else {})
+        return await self.acall(
+            **inputs, config={"rollout_id": repeat, "temperature": 1.0} if repeat else {}
+        )
 
 
 class Judge(_Judging):
@@ -115,10 +125,14 @@ class Judge(_Judging):
     step = "judge"
     task = ComparePair
 
-    async def run(self, question: str, criterion: str, first: str, second: str, repeat: int = 0) -> PairJudged:
+    async def run(
+        self, question: str, criterion: str, first: str, second: str, repeat: int = 0
+    ) -> PairJudged:
         """`criterion` is a name of CRITERIA, or a criterion in words."""
         wording = f"{criterion}: {CRITERIA[criterion]}" if criterion in CRITERIA else criterion
-        judged = await self._ask(repeat, question=question, criterion=wording, first=first, second=second)
+        judged = await self._ask(
+            repeat, question=question, criterion=wording, first=first, second=second
+        )
         judgement: PairJudged = judged.judgement
         return judgement
 
@@ -129,9 +143,13 @@ class Grade(_Judging):
     step = "grade"
     task = GradeAnswer
 
-    async def run(self, question: str, right: str, rubric: str, answer: str, repeat: int = 0) -> PointsJudged:
+    async def run(
+        self, question: str, right: str, rubric: str, answer: str, repeat: int = 0
+    ) -> PointsJudged:
         """`rubric` is a name of RUBRICS, or a rubric in words."""
         rubric_text = RUBRICS.get(rubric, rubric)
-        judged = await self._ask(repeat, question=question, right=right or "(none)", rubric=rubric_text, answer=answer)
+        judged = await self._ask(
+            repeat, question=question, right=right or "(none)", rubric=rubric_text, answer=answer
+        )
         grade: PointsJudged = judged.grade
         return grade

@@ -1,7 +1,8 @@
-"""The plan for a question over tables: which operation on which columns and rows answers it (StructRAG, section 2.4).
+"""The plan for a question over tables: which operation on which columns and rows answers it
+(StructRAG, section 2.4).
 
-A model plans; without one there is no plan, and the rows are shown as excerpts like any other text. A plan names
-operations of ours (`tasks.tables.run_plan`) and never holds code.
+A model plans; without one there is no plan, and the rows are shown as excerpts like any other text.
+A plan names operations of ours (`tasks.tables.run_plan`) and never holds code.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,18 @@ from prompts.text.amounts import amount_of
 from prompts.text.words import content_terms
 
 Operation = Literal[
-    "lookup", "list", "count", "sum", "average", "difference", "ratio", "max", "min", "compare", "sort", "none"
+    "lookup",
+    "list",
+    "count",
+    "sum",
+    "average",
+    "difference",
+    "ratio",
+    "max",
+    "min",
+    "compare",
+    "sort",
+    "none",
 ]
 MOST_SAMPLES = 6  # of a column's cells, each of at most this share of the tokens of all tables
 SAMPLE_SHARE = 1 / 250
@@ -50,7 +62,9 @@ class TablePlan(BaseModel):
         default="sum", description="What a group's figure is."
     )
     order: Literal["", "ascending", "descending"] = ""
-    limit: int = Field(default=0, ge=0, description="How many are asked for; 0: all, for max and min one.")
+    limit: int = Field(
+        default=0, ge=0, description="How many are asked for; 0: all, for max and min one."
+    )
 
 
 class PlanOverTables(dspy.Signature):
@@ -82,7 +96,9 @@ class PlanOverTables(dspy.Signature):
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table as a planner sees it: every cell as written; the first column says what the rows are called."""
+    """A table as a planner sees it: every cell as written; the first column says what the rows are
+    called.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -103,7 +119,10 @@ class PlanTable(Step):
         asked = set(content_terms(question))
         order = sorted(range(len(tables)), key=lambda place: -_shared(asked, tables[place]))
         most = self.policy.limits.structure
-        texts = ((place, shown_table(tables[place], asked, most, min(len(tables), AT_ONCE))) for place in order)
+        texts = (
+            (place, shown_table(tables[place], asked, most, min(len(tables), AT_ONCE)))
+            for place in order
+        )
         fitting = sorted(first_fitting(texts, lambda table: rough_tokens(table[1]), most))
         shown = [f"[{number}] {text}" for number, (_, text) in enumerate(fitting, 1)]
         plan: TablePlan = (await self.acall(question=question, tables="\n\n".join(shown))).plan
@@ -114,14 +133,22 @@ class PlanTable(Step):
 
 
 def shown_table(table: TableView, asked: set[str], most: int, at_once: int) -> str:
-    """A table as text, where so many share `most` tokens: of its columns those nearest to the question, of their cells
-    those that it may name."""
-    ranked = sorted(range(len(table.columns)), key=lambda place: (place > 1, -_overlap(asked, table.columns[place])))
+    """A table as text, where so many share `most` tokens: of its columns those nearest to the
+    question, of their cells those that it may name.
+    """
+    ranked = sorted(
+        range(len(table.columns)),
+        key=lambda place: (place > 1, -_overlap(asked, table.columns[place])),
+    )
     columns = ((place, _column(table, place, asked, int(SAMPLE_SHARE * most))) for place in ranked)
-    fitting = sorted(first_fitting(columns, lambda column: rough_tokens(column[1]), most // at_once))
+    fitting = sorted(
+        first_fitting(columns, lambda column: rough_tokens(column[1]), most // at_once)
+    )
     lines = [f"{table.name} ({len(table.rows)} rows)", *(line for _, line in fitting)]
     if len(fitting) < len(table.columns):
-        lines.append(f"- and {len(table.columns) - len(fitting)} columns that are farther from the question")
+        lines.append(
+            f"- and {len(table.columns) - len(fitting)} columns that are farther from the question"
+        )
     return "\n".join(lines)
 
 
@@ -135,7 +162,11 @@ def _sampled(cells: Sequence[str], asked: set[str], most: int) -> str:
     shown = "; ".join(first_tokens(cell, most) for cell in cells if cell in named)
     figures = sorted(amount.number for cell in cells if (amount := amount_of(cell)))
     if len(cells) > MOST_SAMPLES:
-        wide = f", from {figures[0]:,.10g} to {figures[-1]:,.10g}" if 2 * len(figures) > len(cells) else ""
+        wide = (
+            f", from {figures[0]:,.10g} to {figures[-1]:,.10g}"
+            if 2 * len(figures) > len(cells)
+            else ""
+        )
         shown += f"; … ({len(cells)} different{wide})"
     return shown
 
@@ -145,7 +176,18 @@ def _overlap(asked: set[str], text: str) -> int:
 
 
 def _shared(asked: set[str], table: TableView) -> float:
-    """How many of the question's words a table has: in its name and columns, and in the names of its rows."""
-    named = {term for text in (table.name, *table.columns) for term in content_terms(text.replace("_", " "))}
-    labels = {term for row in table.rows for cell in row[:2] for term in content_terms(cell[:_LONGEST_LABEL])}
+    """How many of the question's words a table has: in its name and columns, and in the names of
+    its rows.
+    """
+    named = {
+        term
+        for text in (table.name, *table.columns)
+        for term in content_terms(text.replace("_", " "))
+    }
+    labels = {
+        term
+        for row in table.rows
+        for cell in row[:2]
+        for term in content_terms(cell[:_LONGEST_LABEL])
+    }
     return 2 * len(asked & named) + len(asked & labels)

@@ -1,6 +1,7 @@
 """What reports give towards an answer: how relevant each is, its points, and what to look up next.
 
-Source: GraphRAG (arXiv 2404.16130), section 2.6: map; dynamic selection and DRIFT search after the authors' later work.
+Source: GraphRAG (arXiv 2404.16130), section 2.6: map; dynamic selection and DRIFT search after the
+authors' later work.
 """
 
 from collections.abc import Sequence
@@ -25,9 +26,11 @@ RULE_FOLLOW_UPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A report as a model reads it: its title, its summary, and its findings with the sentences that show them.
+    """A report as a model reads it: its title, its summary, and its findings with the sentences
+    that show them.
 
-    The numbers of the findings are those of the evidence, whose `prior` says how near their passage is (0-1).
+    The numbers of the findings are those of the evidence, whose `prior` says how near their passage
+    is (0-1).
     """
 
     title: str
@@ -88,7 +91,9 @@ class Partial(Step):
         if self.is_offline:
             return points_by_rules(reports, topic)
         shown = [report.written() for report in reports]
-        written: PointsWritten = (await self.acall(question=topic.relevance.question.text, reports=shown)).partial
+        written: PointsWritten = (
+            await self.acall(question=topic.relevance.question.text, reports=shown)
+        ).partial
         return shown_by(reports, written.points)
 
 
@@ -96,7 +101,11 @@ def shown_by(reports: Sequence[Offered], points: Sequence[PointWritten]) -> list
     """The points with those of their numbers that findings of these reports have."""
     known = {piece.number for report in reports for _, piece in report.findings}
     return [
-        point.model_copy(update={"findings": [number for number in dict.fromkeys(point.findings) if number in known]})
+        point.model_copy(
+            update={
+                "findings": [number for number in dict.fromkeys(point.findings) if number in known]
+            }
+        )
         for point in points
     ]
 
@@ -105,7 +114,11 @@ def points_by_rules(reports: Sequence[Offered], topic: CollectionTopic) -> list[
     """Each finding's own sentence as a point; what it helps is `CollectionTopic.worth`."""
     pieces = [piece for report in reports for _, piece in report.findings]
     return [
-        PointWritten(text=" ".join(piece.text.split()), findings=[piece.number], score=round(MOST * topic.worth(piece)))
+        PointWritten(
+            text=" ".join(piece.text.split()),
+            findings=[piece.number],
+            score=round(MOST * topic.worth(piece)),
+        )
         for piece in pieces
     ]
 
@@ -122,7 +135,8 @@ class Explored(BaseModel):
 
     points: list[PointWritten] = Field(default_factory=list)
     follow_ups: list[FollowUp] = Field(
-        default_factory=list, description=f"At most {MOST_FOLLOW_UPS}, the best first; none if nothing is open."
+        default_factory=list,
+        description=f"At most {MOST_FOLLOW_UPS}, the best first; none if nothing is open.",
     )
 
 
@@ -148,7 +162,9 @@ class ExploreReports(dspy.Signature):
 
 
 class Explore(Step):
-    """A question, what was looked up, and texts → points with the statements that show them, and follow-ups."""
+    """A question, what was looked up, and texts → points with the statements that show them, and
+    follow-ups.
+    """
 
     step = "explore"
     role = "answer"
@@ -160,7 +176,9 @@ class Explore(Step):
         """Points as the model wrote them; follow-ups are bounded, the best first."""
         if self.is_offline:
             return explore_by_rules(texts, topic)
-        shown = first_fitting((text.written() for text in texts), rough_tokens, self.policy.limits.map)
+        shown = first_fitting(
+            (text.written() for text in texts), rough_tokens, self.policy.limits.map
+        )
         explored: Explored = (
             await self.acall(question=topic.relevance.question.text, focus=focus, reports=shown)
         ).explored
@@ -172,8 +190,12 @@ class Explore(Step):
 def explore_by_rules(texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
     """The statements as points; what to look up next are the names that the best of them bring in."""
     points = points_by_rules(texts, topic)
-    best = follow_ups_offline([(point.text, point.score) for point in points], topic, RULE_FOLLOW_UPS)
-    return Explored(points=points, follow_ups=[FollowUp(question=name, score=score) for name, score in best])
+    best = follow_ups_offline(
+        [(point.text, point.score) for point in points], topic, RULE_FOLLOW_UPS
+    )
+    return Explored(
+        points=points, follow_ups=[FollowUp(question=name, score=score) for name, score in best]
+    )
 
 
 class Rating(BaseModel):
@@ -213,17 +235,28 @@ class Rate(Step):
     output_format = StepAdapter(items=True)
 
     async def run(self, reports: Sequence[Evidence], topic: CollectionTopic) -> list[float | None]:
-        """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what lies near to the
-        question stands in the report's community. None for a report that the model leaves out."""
+        """In the order of the reports, whose text is the opening; `prior` (0-1) is how much of what
+        lies near to the question stands in the report's community. None for a report that the model
+        leaves out.
+        """
         if self.is_offline:
             return [rate_offline(report, topic) for report in reports]
-        shown = [f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)]
-        rated: Ratings = (await self.acall(question=topic.relevance.question.text, reports=shown)).rated
+        shown = [
+            f"[{number}] {report.title}: {report.text}" for number, report in enumerate(reports)
+        ]
+        rated: Ratings = (
+            await self.acall(question=topic.relevance.question.text, reports=shown)
+        ).rated
         ratings = {rating.report: rating.rating for rating in rated.ratings}
-        return [ratings[number] / MOST_RATING if number in ratings else None for number in range(len(reports))]
+        return [
+            ratings[number] / MOST_RATING if number in ratings else None
+            for number in range(len(reports))
+        ]
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """A report without a rating may be an oversight: the model is told once."""
-        missing = left_out(len(inputs["reports"]), (rating.report for rating in outputs["rated"].ratings))
+        missing = left_out(
+            len(inputs["reports"]), (rating.report for rating in outputs["rated"].ratings)
+        )
         if missing:
             raise Doubtful(f"no rating for the reports {missing}", dict(outputs))

@@ -21,16 +21,25 @@ _NO_STEPS = ("prompts.engine", "prompts.text", "prompts.registry")
 
 @cache
 def steps() -> Mapping[str, tuple[type[Step], ...]]:
-    """The classes of each step by its name, in the order of the names; of several the plain one first."""
+    """The classes of each step by its name, in the order of the names; of several the plain one
+    first.
+    """
     classes: dict[str, list[type[Step]]] = {}
     for module in pkgutil.walk_packages(prompts.__path__, "prompts."):
         if module.name.startswith(_NO_STEPS):
             continue
         for value in vars(import_module(module.name)).values():
-            ours = inspect.isclass(value) and issubclass(value, Step) and value.__module__ == module.name
+            ours = (
+                inspect.isclass(value)
+                and issubclass(value, Step)
+                and value.__module__ == module.name
+            )
             if ours and hasattr(value, "step"):
                 classes.setdefault(value.step, []).append(value)
-    return {name: tuple(sorted(classes[name], key=lambda step: len(step.__mro__))) for name in sorted(classes)}
+    return {
+        name: tuple(sorted(classes[name], key=lambda step: len(step.__mro__)))
+        for name in sorted(classes)
+    }
 
 
 def build(step: type[Step], **settings: object) -> Step:
@@ -40,17 +49,22 @@ def build(step: type[Step], **settings: object) -> Step:
     return factory(**{name: value for name, value in settings.items() if name in parameters})
 
 
-_STRUCTURES: Mapping[str, StructureName] = {f"{Structurize.step}_{form}": form for form in Structurize.forms}
+_STRUCTURES: Mapping[str, StructureName] = {
+    f"{Structurize.step}_{form}": form for form in Structurize.forms
+}
 
 
 def instruction_names() -> list[str]:
-    """What files with a user's own instructions may be called: the steps, and the forms of one that has several."""
+    """What files with a user's own instructions may be called: the steps, and the forms of one that
+    has several.
+    """
     return sorted([*steps(), *_STRUCTURES])
 
 
 def forms(name: str, models: Models, **settings: object) -> list[Step]:
-    """The step with these settings, once for each form of what goes in and comes out of it; of a name of one form that
-    alone."""
+    """The step with these settings, once for each form of what goes in and comes out of it; of a
+    name of one form that alone.
+    """
     if name in _STRUCTURES:
         return [Structurize(models, _STRUCTURES[name])]
     if name == Structurize.step:
@@ -59,7 +73,9 @@ def forms(name: str, models: Models, **settings: object) -> list[Step]:
 
 
 def misfit(program: Program) -> str:
-    """What a folder should hold in place of this compiled step; empty where the step can be loaded as it is."""
+    """What a folder should hold in place of this compiled step; empty where the step can be loaded
+    as it is.
+    """
     name, shape = str(program["step"]), program["shape"]
     if name not in steps():
         return f"a program for one of the steps {', '.join(steps())}, not for {name!r}"

@@ -1,6 +1,7 @@
 """Community reports: title, summary, rating, and findings that cite statements (GraphRAG 2.5).
 
-No model is called where there are so few statements that it could only repeat them: they are quoted.
+No model is called where there are so few statements that it could only repeat them: they are
+quoted.
 """
 
 import math
@@ -76,7 +77,9 @@ class WriteReport(dspy.Signature):
 
 
 class WriteReports(TailoredStep):
-    """A community's entities and statements → its report. With `sparing`, a few statements are quoted instead."""
+    """A community's entities and statements → its report. With `sparing`, a few statements are
+    quoted instead.
+    """
 
     step = "report"
     role = "report"
@@ -84,14 +87,18 @@ class WriteReports(TailoredStep):
     writes_in = "statements"
     output_format = StepAdapter(items=True)
 
-    def sure(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten | None:
+    def sure(
+        self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
+    ) -> ReportWritten | None:
         """The report that needs no model; None where a model has to write it."""
         if self.is_offline:
             return report_offline(entities, statements)
         few = self.sparing and len(statements) <= FEW_STATEMENTS
         return _quoting(entities, statements, statements) if few else None
 
-    async def run(self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
+    async def run(
+        self, entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
+    ) -> ReportWritten:
         """What a model writes, where `sure` gives none."""
         prediction = await self.acall(
             entities=_introduced(entities, statements),
@@ -101,35 +108,55 @@ class WriteReports(TailoredStep):
         return report
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
-        """Raises Doubtful for a finding that cites none of the given statements; the model is then asked once more."""
-        known = {int(match[1]) for statement in inputs["statements"] if (match := _NUMBER.match(statement))}
+        """Raises Doubtful for a finding that cites none of the given statements; the model is then
+        asked once more.
+        """
+        known = {
+            int(match[1])
+            for statement in inputs["statements"]
+            if (match := _NUMBER.match(statement))
+        }
         findings = outputs["report"].findings
-        strays = [finding.summary[:60] for finding in findings if not known & set(finding.statements)]
+        strays = [
+            finding.summary[:60] for finding in findings if not known & set(finding.statements)
+        ]
         if strays:
-            raise Doubtful(f"the finding {strays[0]!r} cites no number of a statement that is given.", dict(outputs))
+            raise Doubtful(
+                f"the finding {strays[0]!r} cites no number of a statement that is given.",
+                dict(outputs),
+            )
 
 
-def _introduced(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> list[str]:
+def _introduced(
+    entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
+) -> list[str]:
     """Names, with the descriptions that the statements do not hold already."""
     text = "\n".join(statement.text for statement in statements)
     return [
-        f"{name}: {description}" if description and description not in text else name for name, description in entities
+        f"{name}: {description}" if description and description not in text else name
+        for name, description in entities
     ]
 
 
-def report_offline(entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]) -> ReportWritten:
+def report_offline(
+    entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
+) -> ReportWritten:
     """A report of quoted statements, chosen greedily so that they cover the community's entities."""
     return _quoting(entities, statements, _cover(statements))
 
 
 def _quoting(
-    entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven], chosen: Sequence[StatementGiven]
+    entities: Sequence[tuple[str, str]],
+    statements: Sequence[StatementGiven],
+    chosen: Sequence[StatementGiven],
 ) -> ReportWritten:
     names = [name for name, _ in entities]
     chinese = is_han(" ".join(statement.text for statement in chosen[:3]))
     joint = "、" if chinese else ", "
     size, links = len(entities), len(statements)
-    reason = f"{size} 个实体，{links} 条陈述" if chinese else f"{size} entities and {links} statements"
+    reason = (
+        f"{size} 个实体，{links} 条陈述" if chinese else f"{size} entities and {links} statements"
+    )
     return ReportWritten(
         title=joint.join(names[:3]),
         summary=" ".join(statement.text for statement in chosen[:3]),
@@ -137,7 +164,9 @@ def _quoting(
         rating_reason=reason,
         findings=[
             FindingWritten(
-                summary=joint.join(statement.entities), explanation=statement.text, statements=[statement.number]
+                summary=joint.join(statement.entities),
+                explanation=statement.text,
+                statements=[statement.number],
             )
             for statement in chosen
         ],
@@ -145,10 +174,14 @@ def _quoting(
 
 
 def _cover(statements: Sequence[StatementGiven]) -> list[StatementGiven]:
-    """Up to MOST_QUOTED statements; each adds the most entities not covered yet, degree breaks ties."""
+    """Up to MOST_QUOTED statements; each adds the most entities not covered yet, degree breaks
+    ties.
+    """
     left, covered, chosen = list(statements), set[str](), list[StatementGiven]()
     while left and len(chosen) < MOST_QUOTED:
-        best = max(left, key=lambda s: (len(set(s.entities) - covered), s.degree, -len(s.text), -s.number))
+        best = max(
+            left, key=lambda s: (len(set(s.entities) - covered), s.degree, -len(s.text), -s.number)
+        )
         if chosen and not set(best.entities) - covered:
             break
         chosen.append(best)

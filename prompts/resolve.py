@@ -1,4 +1,5 @@
-"""Do two names mean one thing? The decision on the pairs that the rules of entity resolution leave open.
+"""Do two names mean one thing? The decision on the pairs that the rules of entity resolution leave
+open.
 
 A model gets many pairs in one call. A pair on which no model has decided is not joined.
 """
@@ -27,7 +28,9 @@ class NameInContext(BaseModel):
 
 
 class Pair(BaseModel):
-    """Two names that may mean one thing; `shared` are other names, not frequent ones, that stand beside both."""
+    """Two names that may mean one thing; `shared` are other names, not frequent ones, that stand
+    beside both.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -99,7 +102,9 @@ class Resolve(Step):
         verdicts: PairVerdicts = (await self.acall(pairs=shown)).decided
         by_number = {verdict.pair: verdict for verdict in verdicts.verdicts}
         return [
-            Decided(same=by_number[number].same, reason=f"a model decided: {by_number[number].reason}")
+            Decided(
+                same=by_number[number].same, reason=f"a model decided: {by_number[number].reason}"
+            )
             if number in by_number
             else UNDECIDED
             for number in range(len(pairs))
@@ -107,7 +112,9 @@ class Resolve(Step):
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:
         """What is left out is asked for once more; then it stays undecided."""
-        missing = left_out(len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts))
+        missing = left_out(
+            len(inputs["pairs"]), (verdict.pair for verdict in outputs["decided"].verdicts)
+        )
         if missing:
             raise Doubtful(f"it gives no verdict on the pairs {missing}.", dict(outputs))
 
@@ -119,4 +126,8 @@ def _shown(number: int, pair: Pair, most: int) -> str:
 
 def _side(mention: NameInContext, most: int) -> str:
     statements = first_tokens(" ".join(mention.said), most)
-    return f"{mention.name} ({mention.kind}): {statements}" if statements else f"{mention.name} ({mention.kind})"
+    return (
+        f"{mention.name} ({mention.kind}): {statements}"
+        if statements
+        else f"{mention.name} ({mention.kind})"
+    )

@@ -1,7 +1,8 @@
 """Rewrite: what is searched for in place of a question (ERM4, Query Rewriter+: p → (s, Q)).
 
-One question that stands on its own with its search queries; a hypothetical passage (HyDE, arXiv 2212.10496); the keys
-by which the graph is searched: low ones name things, high ones what is asked of them (LightRAG, section 3.2).
+One question that stands on its own with its search queries; a hypothetical passage (HyDE, arXiv
+2212.10496); the keys by which the graph is searched: low ones name things, high ones what is asked
+of them (LightRAG, section 3.2).
 """
 
 from collections.abc import Iterable, Sequence
@@ -90,7 +91,10 @@ class Rewrite(Step):
             question=written.question,
             queries=[query for query in queries if query][:MAX_QUERIES],
             ambiguities=[
-                Ambiguous(text=ambiguity.text, readings=list(dict.fromkeys(ambiguity.readings))[:MAX_READINGS])
+                Ambiguous(
+                    text=ambiguity.text,
+                    readings=list(dict.fromkeys(ambiguity.readings))[:MAX_READINGS],
+                )
                 for ambiguity in written.ambiguities
                 if ambiguity.text.strip()
             ],
@@ -110,13 +114,17 @@ def is_long(question: str) -> bool:
 
 def recent(history: Sequence[str], most: int) -> list[str]:
     """The last turns that fit into so many tokens, oldest first; one at least, if there is any."""
-    return first_fitting([" ".join(turn.split()) for turn in reversed(history)], rough_tokens, most)[::-1]
+    return first_fitting(
+        [" ".join(turn.split()) for turn in reversed(history)], rough_tokens, most
+    )[::-1]
 
 
 def with_previous_question(question: str, history: Sequence[str]) -> str:
-    """The question as it is searched for without a model: one that names nothing follows the last question that does.
+    """The question as it is searched for without a model: one that names nothing follows the last
+    question that does.
 
-    The words of both are then searched for. No pronoun is filled in: what "it" stands for is a model's to say.
+    The words of both are then searched for. No pronoun is filled in: what "it" stands for is a
+    model's to say.
     """
     if not history or names_of(question):
         return question.strip()

@@ -22,7 +22,8 @@ from prompts.text.question import ParsedQuestion, is_plain
 
 __all__ = ["LINEAR", "UNIT", "LinearClassifier", "Route", "Routed", "features", "program_of"]
 
-# The shape of a program that is no compiled prompt but a classifier, which stands in where the role has no model.
+# The shape of a program that is no compiled prompt but a classifier, which stands in where the role
+# has no model.
 LINEAR = "linear"
 LOW = "low effort: the passages are read as they are"
 SINGLE = "a short question for one thing is answered from passages as they are"
@@ -64,8 +65,9 @@ class Route(Step):
     task = RouteQuestion
 
     async def run(self, ask: ParsedQuestion, core_content: Sequence[str], tabular: bool) -> Routed:
-        """`ask` and `tabular` (whether the best passages are rows) are what the rules read; a model reads as much of
-        the core content as fits."""
+        """`ask` and `tabular` (whether the best passages are rows) are what the rules read; a model
+        reads as much of the core content as fits.
+        """
         if not self.is_offline and self.policy.effort == "low" and self.spares(LOW):
             return Routed(reason=LOW, structure="chunk", confidence=1.0, margin=1.0)
         first, second, *_ = ranked(ask, tabular, self._classifier)

@@ -1,7 +1,9 @@
-"""Structures of knowledge: the form in which each is written, and the check of each element against its sentence.
+"""Structures of knowledge: the form in which each is written, and the check of each element against
+its sentence.
 
-Markdown, triples, pseudo-code, numbered lines or text (StructRAG 2.3); published structurizers change figures while
-they copy them (section 5), so every element is compared with the sentence that it names, and what differs is counted.
+Markdown, triples, pseudo-code, numbered lines or text (StructRAG 2.3); published structurizers
+change figures while they copy them (section 5), so every element is compared with the sentence that
+it names, and what differs is counted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,11 +22,15 @@ _NUMBERED = regex(r"\d+(?:\.\d+)*")
 
 
 def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The elements of one document's evidence where the text has that structure already: the cells of rows, each a
-    triple too, and the steps of a numbered list. Nothing where it has not: then a model makes them."""
+    """The elements of one document's evidence where the text has that structure already: the cells
+    of rows, each a triple too, and the steps of a numbered list. Nothing where it has not: then a
+    model makes them.
+    """
     if structure in {"table", "graph"}:
         pieces = [piece for piece in evidence if not piece.label]
-        rows = pieces if all(piece.cells or " | " in piece.text for piece in pieces) else []  # or the names of columns
+        rows = (
+            pieces if all(piece.cells or " | " in piece.text for piece in pieces) else []
+        )  # or the names of columns
         return [
             piece._replace(label=piece.cells[0][1], attribute=column, value=value)
             for piece in rows
@@ -36,7 +42,8 @@ def as_written(structure: StructureName, evidence: Sequence[Evidence]) -> list[E
 
 
 def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
-    """How many elements do not say, in words and figures of their own sentence, what that sentence says.
+    """How many elements do not say, in words and figures of their own sentence, what that sentence
+    says.
 
     A paraphrase, or a name in place of a pronoun, is among them: a flag, no reason to refuse it.
     """
@@ -50,28 +57,39 @@ def unverified(structure: StructureName, elements: Sequence[Evidence]) -> int:
 
 
 def _said(part: str, element: Evidence) -> bool:
-    """Whether the sentence, with what it hangs on, has the figures of a part exactly, and most of its words."""
+    """Whether the sentence, with what it hangs on, has the figures of a part exactly, and most of
+    its words.
+    """
     around = f"{element.title}\n{element.heading}\n{element.before}\n{element.text}"
     terms = set(concept_terms(part))
-    return has_figures(part, around) and len(terms & set(concept_terms(around))) >= SAID * len(terms)
+    return has_figures(part, around) and len(terms & set(concept_terms(around))) >= SAID * len(
+        terms
+    )
 
 
 def has_figures(value: str, source: str) -> bool:
-    """Whether every figure of a statement stands in its source exactly as written ("1,308,463" is not "1308463")."""
+    """Whether every figure of a statement stands in its source exactly as written ("1,308,463" is
+    not "1308463").
+    """
     known = set(_FIGURE.findall(source))
     return all(figure in known for figure in _FIGURE.findall(value))
 
 
 def numbered(lines: Sequence[Evidence]) -> list[Evidence]:
-    """Catalogue lines under valid hierarchical numbers (1, 1.1, 1.2, 2): no gap, no number twice, no child alone.
+    """Catalogue lines under valid hierarchical numbers (1, 1.1, 1.2, 2): no gap, no number twice,
+    no child alone.
 
-    The depth of each line is kept where it has a line above it, one deeper at most; the order of the lines is theirs.
+    The depth of each line is kept where it has a line above it, one deeper at most; the order of
+    the lines is theirs.
     """
     counters: list[int] = []
     catalogue = []
     for line in lines:
         depth = min(_depth(line.label), len(counters) + 1)
-        counters = [*counters[: depth - 1], (counters[depth - 1] if len(counters) >= depth else 0) + 1]
+        counters = [
+            *counters[: depth - 1],
+            (counters[depth - 1] if len(counters) >= depth else 0) + 1,
+        ]
         catalogue.append(line._replace(label=".".join(map(str, counters))))
     return catalogue
 
@@ -99,29 +117,43 @@ def _table(elements: Sequence[Evidence]) -> str:
     for element in elements:
         cells.setdefault((element.label, element.attribute), []).append(element.value)
     if 100 * len(cells) >= _DENSE * len(rows) * len(columns):
-        lines = [[row, *("; ".join(cells.get((row, column), ())) for column in columns)] for row in rows]
+        lines = [
+            [row, *("; ".join(cells.get((row, column), ())) for column in columns)] for row in rows
+        ]
         return markdown_table(["", *columns], lines)
     return markdown_table(
-        ["row", "column", "cell"], [[element.label, element.attribute, element.value] for element in elements]
+        ["row", "column", "cell"],
+        [[element.label, element.attribute, element.value] for element in elements],
     )
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Rows of cells as a Markdown table; each cell on one line, its bars escaped."""
-    lines = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows)]
+    lines = [
+        [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        for row in (head, ["---"] * len(head), *rows)
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _graph(elements: Sequence[Evidence]) -> str:
     """Triples, one a line: "Ilse Marrand -[founded]-> Marrand & Oke"."""
-    return "\n".join(dict.fromkeys(f"{element.label} -[{element.attribute}]-> {element.value}" for element in elements))
+    return "\n".join(
+        dict.fromkeys(
+            f"{element.label} -[{element.attribute}]-> {element.value}" for element in elements
+        )
+    )
 
 
 def _algorithm(elements: Sequence[Evidence]) -> str:
-    """One step a line, in order; its condition before it, in the words of the source ("IF the alarm sounds: …")."""
+    """One step a line, in order; its condition before it, in the words of the source ("IF the alarm
+    sounds: …").
+    """
     lines = []
     for number, step in enumerate(elements, 1):
-        condition = "" if step.attribute in {"", "step"} else f"{_opened(_one_line(step.attribute))}: "
+        condition = (
+            "" if step.attribute in {"", "step"} else f"{_opened(_one_line(step.attribute))}: "
+        )
         lines.append(f"{step.label or number}. {condition}{_one_line(step.value)}")
     return "\n".join(lines)
 
@@ -135,7 +167,8 @@ def _opened(condition: str) -> str:
 
 def _catalogue(elements: Sequence[Evidence]) -> str:
     return "\n".join(
-        f"{'  ' * element.label.count('.')}{element.label} {_one_line(element.value)}" for element in elements
+        f"{'  ' * element.label.count('.')}{element.label} {_one_line(element.value)}"
+        for element in elements
     )
 
 

@@ -1,8 +1,8 @@
 """Structurize: what documents say, in the structure that a question needs (StructRAG, section 2.3).
 
-A table of cells, a graph of triples, an algorithm of steps or a catalogue of numbered lines; each type has a form of
-its own. What a model makes of a document stands; an element whose figures or names do not stand in the sentence that
-it points to is kept and counted as unverified.
+A table of cells, a graph of triples, an algorithm of steps or a catalogue of numbered lines; each
+type has a form of its own. What a model makes of a document stands; an element whose figures or
+names do not stand in the sentence that it points to is kept and counted as unverified.
 """
 
 from collections.abc import Sequence
@@ -162,19 +162,27 @@ class BuiltStructure:
 
 
 class Structurize(Step):
-    """Sentences → their elements in the chosen structure; of one document, or of several small ones in one call."""
+    """Sentences → their elements in the chosen structure; of one document, or of several small ones
+    in one call.
+    """
 
     step = "structurize"
     role = "structurize"
     writes_in = "sentences"
     task = BuildTable
     forms: ClassVar[dict[StructureName, type[dspy.Signature]]] = {
-        "table": BuildTable, "graph": BuildGraph, "algorithm": BuildAlgorithm, "catalogue": BuildCatalogue,
-    }  # fmt: skip
+        "table": BuildTable,
+        "graph": BuildGraph,
+        "algorithm": BuildAlgorithm,
+        "catalogue": BuildCatalogue,
+    }
 
     def __init__(self, models: Models | None = None, structure: StructureName = "table") -> None:
         super().__init__(models)
-        self.structure, self.__dict__["task"] = structure, self.forms.get(structure, BuildTable)  # of this one instance
+        self.structure, self.__dict__["task"] = (
+            structure,
+            self.forms.get(structure, BuildTable),
+        )  # of this one instance
 
     @property
     def instruction_names(self) -> tuple[str, ...]:
@@ -182,7 +190,8 @@ class Structurize(Step):
         return f"{self.step}_{self.structure}", self.step
 
     async def run(self, evidence: Sequence[Evidence], question: str) -> list[BuiltStructure]:
-        """What a model makes of the sentences, one `BuiltStructure` a document, in the order of the evidence.
+        """What a model makes of the sentences, one `BuiltStructure` a document, in the order of the
+        evidence.
 
         An element that names no sentence is told of the first document, unverified.
         """
@@ -190,22 +199,32 @@ class Structurize(Step):
         titles = dict.fromkeys(piece.title for piece in evidence)
         lead = "[{number}] {title}: {text}" if len(titles) > 1 else "[{number}] {text}"
         sentences = [
-            lead.format(number=piece.number, title=piece.title, text=" ".join(piece.text.split())) for piece in evidence
+            lead.format(number=piece.number, title=piece.title, text=" ".join(piece.text.split()))
+            for piece in evidence
         ]
-        prediction = await self.acall(question=question, title="; ".join(titles), sentences="\n".join(sentences))
+        prediction = await self.acall(
+            question=question, title="; ".join(titles), sentences="\n".join(sentences)
+        )
         pieces: dict[str, list[Evidence]] = {piece.document: [] for piece in evidence}
         for label, attribute, value, sentence in _rows(prediction.built):
             piece = by_number.get(sentence, evidence[0])
-            pieces[piece.document].append(piece._replace(label=label, attribute=attribute, value=value))
+            pieces[piece.document].append(
+                piece._replace(label=label, attribute=attribute, value=value)
+            )
         title_of = {piece.document: piece.title for piece in evidence}
         about = " ".join(prediction.built.description.split())
-        return [built_of(self.structure, name, title_of[name], elements, about) for name, elements in pieces.items()]
+        return [
+            built_of(self.structure, name, title_of[name], elements, about)
+            for name, elements in pieces.items()
+        ]
 
 
 def _rows(built: StructureBuilt) -> list[tuple[str, str, str, int]]:
     """(label, attribute, value, sentence) of each element."""
     _, elements = dict(built).values()
-    rows = (list(dict(element).values()) for element in elements)  # a catalogue's lines have no attribute
+    rows = (
+        list(dict(element).values()) for element in elements
+    )  # a catalogue's lines have no attribute
     return [(row[0], row[1] if len(row) > 3 else "", row[-2], row[-1]) for row in rows]
 
 
@@ -213,9 +232,13 @@ def built_of(
     structure: StructureName, document: str, title: str, made: Sequence[Evidence], about: str
 ) -> BuiltStructure:
     """Elements as they were made, each once, with how many are unverified."""
-    elements = list(dict.fromkeys(element for element in made if element.value.strip() or structure == "chunk"))
+    elements = list(
+        dict.fromkeys(element for element in made if element.value.strip() or structure == "chunk")
+    )
     if structure == "catalogue":
         elements = numbered(elements)
     summary = f"{len(elements)} elements" + (f" ({about})" if about else "")
     description = f"{title}: {summary if elements else NOT_FOUND}"
-    return BuiltStructure(document, title, description, tuple(elements), unverified(structure, elements))
+    return BuiltStructure(
+        document, title, description, tuple(elements), unverified(structure, elements)
+    )

@@ -1,6 +1,8 @@
-"""What one entity is, and how two entities are tied, from all that was said of them (GraphRAG 2.3; LightRAG `Prof`).
+"""What one entity is, and how two entities are tied, from all that was said of them (GraphRAG 2.3;
+LightRAG `Prof`).
 
-A model is spared where few short statements are a description already: joined, they are no longer than one.
+A model is spared where few short statements are a description already: joined, they are no longer
+than one.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,8 @@ from prompts.text.words import fold
 
 MAX_SENTENCES = 3
 MAX_LENGTH = 500
-# What is joined instead of summarised: a summary may have four sentences as well, and would be no shorter.
+# What is joined instead of summarised: a summary may have four sentences as well, and would be no
+# shorter.
 MOST_JOINED = 4
 MOST_JOINED_TOKENS = 120
 # What follows a name where a statement says what it is.
@@ -71,7 +74,9 @@ class SummarizeRelations(dspy.Signature):
 
 
 class Summarize(TailoredStep):
-    """The statements about an entity → one description. With `sparing`, few short ones are joined instead."""
+    """The statements about an entity → one description. With `sparing`, few short ones are joined
+    instead.
+    """
 
     step = "summarize"
     role = "summarize"
@@ -101,12 +106,17 @@ class StatedRelation:
 
     def __str__(self) -> str:
         return "\n".join(
-            [f"{self.source} -[{self.predicate}]-> {self.target}", *(f"- {statement}" for statement in self.statements)]
+            [
+                f"{self.source} -[{self.predicate}]-> {self.target}",
+                *(f"- {statement}" for statement in self.statements),
+            ]
         )
 
 
 class DescribeRelations(TailoredStep):
-    """Several relations with what is stated of each → a description and keys for each that a model gave one."""
+    """Several relations with what is stated of each → a description and keys for each that a model
+    gave one.
+    """
 
     step = "relate"
     role = "summarize"
@@ -131,11 +141,15 @@ class DescribeRelations(TailoredStep):
 
 def is_short(statements: tuple[str, ...]) -> bool:
     """Whether distinct statements together are no longer than a summary of them would be."""
-    return len(statements) <= MOST_JOINED and sum(map(rough_tokens, statements)) <= MOST_JOINED_TOKENS
+    return (
+        len(statements) <= MOST_JOINED and sum(map(rough_tokens, statements)) <= MOST_JOINED_TOKENS
+    )
 
 
 def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
-    """Statements by how much they say about the entity: those that define it, then those that open with its name."""
+    """Statements by how much they say about the entity: those that define it, then those that open
+    with its name.
+    """
 
     bare = fold(name.split(" (", maxsplit=1)[0])
 
@@ -150,12 +164,16 @@ def ranked(name: str, statements: tuple[str, ...]) -> list[str]:
 
 
 def summarize_offline(name: str, statements: tuple[str, ...]) -> str:
-    """The sentences that say most about the entity, up to a length; a heading that is its name alone says nothing."""
+    """The sentences that say most about the entity, up to a length; a heading that is its name
+    alone says nothing.
+    """
     chosen: list[str] = []
     bare = fold(name.split(" (", maxsplit=1)[0])
     saying = tuple(statement for statement in statements if fold(statement).lstrip("# ") != bare)
     for statement in ranked(name, saying or statements):
-        if chosen and (sum(map(len, chosen)) + len(statement) > MAX_LENGTH or len(chosen) == MAX_SENTENCES):
+        if chosen and (
+            sum(map(len, chosen)) + len(statement) > MAX_LENGTH or len(chosen) == MAX_SENTENCES
+        ):
             break
         chosen.append(statement)
     return " ".join(chosen)

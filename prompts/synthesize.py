@@ -1,8 +1,10 @@
-"""Synthesise: questions for a collection of documents, made from a description of it or from its own passages.
+"""Synthesise: questions for a collection of documents, made from a description of it or from its
+own passages.
 
-Questions about the whole come by GraphRAG's way (arXiv 2404.16130v2; LightRAG, section 4.1): a description of the
-collection, users who would read it, a task of each, questions for each task. Questions about a part are made from
-passages, with the sentences that answer them. Every question is then checked against what a search finds for it.
+Questions about the whole come by GraphRAG's way (arXiv 2404.16130v2; LightRAG, section 4.1): a
+description of the collection, users who would read it, a task of each, questions for each task.
+Questions about a part are made from passages, with the sentences that answer them. Every question
+is then checked against what a search finds for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +19,9 @@ from prompts.engine.step import Step
 PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
 KINDS: dict[PartKind, str] = {
-    "single_fact": ("asks for one fact that one passage states. The answer is short: a name, a date, a figure, a term"),
+    "single_fact": (
+        "asks for one fact that one passage states. The answer is short: a name, a date, a figure, a term"
+    ),
     "multi_hop": (
         "needs two of the passages: one says who or what is meant without the question naming it, "
         "the other says what is asked of it. Neither passage alone answers it. The answer is "
@@ -38,7 +42,9 @@ KINDS: dict[PartKind, str] = {
 class CorpusDescribed(BaseModel):
     """What a collection is."""
 
-    description: str = Field(description="Four to eight sentences: what sort of documents, from whom, about what.")
+    description: str = Field(
+        description="Four to eight sentences: what sort of documents, from whom, about what."
+    )
 
 
 class DescribeCorpus(dspy.Signature):
@@ -55,8 +61,12 @@ class DescribeCorpus(dspy.Signature):
 class CorpusUser(BaseModel):
     """Somebody with tasks."""
 
-    user: str = Field(description="Who: an occupation and what brings it to these documents, in one sentence.")
-    tasks: list[str] = Field(description="What this user wants to get done with them, a sentence each.")
+    user: str = Field(
+        description="Who: an occupation and what brings it to these documents, in one sentence."
+    )
+    tasks: list[str] = Field(
+        description="What this user wants to get done with them, a sentence each."
+    )
 
 
 class ImagineUsers(dspy.Signature):
@@ -92,10 +102,14 @@ class AskAboutWhole(dspy.Signature):
 class PartAsked(BaseModel):
     """A question with its answer and the sentences that give it."""
 
-    reason: str = Field(description="What the passages say that makes this a question of the kind, in a sentence.")
+    reason: str = Field(
+        description="What the passages say that makes this a question of the kind, in a sentence."
+    )
     question: str
     answer: str
-    sentences: list[int] = Field(description="The numbers of all sentences that the answer needs, and of no other.")
+    sentences: list[int] = Field(
+        description="The numbers of all sentences that the answer needs, and of no other."
+    )
 
 
 class AskAboutPassages(dspy.Signature):
@@ -144,7 +158,9 @@ class DescribeCollection(Step):
     task = DescribeCorpus
 
     async def run(self, titles: Sequence[str], samples: Sequence[str]) -> str:
-        described: CorpusDescribed = (await self.acall(titles=list(titles), samples=list(samples))).corpus
+        described: CorpusDescribed = (
+            await self.acall(titles=list(titles), samples=list(samples))
+        ).corpus
         return described.description
 
 
@@ -157,15 +173,29 @@ class FindUsers(Step):
     task = ImagineUsers
 
     async def run(self, description: str, users: int, tasks: int) -> list[CorpusUser]:
-        people: list[CorpusUser] = (await self.acall(description=description, users=users, tasks=tasks)).people
-        return [person.model_copy(update={"tasks": person.tasks[:tasks]}) for person in people[:users]]
+        people: list[CorpusUser] = (
+            await self.acall(description=description, users=users, tasks=tasks)
+        ).people
+        return [
+            person.model_copy(update={"tasks": person.tasks[:tasks]}) for person in people[:users]
+        ]
 
     def check(self, outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
         """As many as were asked for."""
         people, users, tasks = outputs["people"], inputs["users"], inputs["tasks"]
-        many = [len(user.tasks) for user in people if isinstance(user, CorpusUser)] if isinstance(people, list) else []
-        if isinstance(users, int) and isinstance(tasks, int) and (len(many) < users or min(many) < tasks):
-            raise NotAsAsked(f"give {users} users with {tasks} tasks each; the users given have {many} tasks.")
+        many = (
+            [len(user.tasks) for user in people if isinstance(user, CorpusUser)]
+            if isinstance(people, list)
+            else []
+        )
+        if (
+            isinstance(users, int)
+            and isinstance(tasks, int)
+            and (len(many) < users or min(many) < tasks)
+        ):
+            raise NotAsAsked(
+                f"give {users} users with {tasks} tasks each; the users given have {many} tasks."
+            )
 
 
 class AskWhole(Step):
@@ -176,9 +206,13 @@ class AskWhole(Step):
     writes_in = "description"
     task = AskAboutWhole
 
-    async def run(self, description: str, user: str, task: str, known: Sequence[str], number: int) -> list[str]:
+    async def run(
+        self, description: str, user: str, task: str, known: Sequence[str], number: int
+    ) -> list[str]:
         questions: list[str] = (
-            await self.acall(description=description, user=user, task=task, known=list(known), number=number)
+            await self.acall(
+                description=description, user=user, task=task, known=list(known), number=number
+            )
         ).questions
         return [" ".join(question.split()) for question in questions if question.strip()][:number]
 
@@ -205,7 +239,9 @@ class CheckAnswerable(Step):
     role = "synthesize"
     task = CheckQuestion
 
-    async def run(self, description: str, question: str, passages: Sequence[str]) -> QuestionChecked:
+    async def run(
+        self, description: str, question: str, passages: Sequence[str]
+    ) -> QuestionChecked:
         checked: QuestionChecked = (
             await self.acall(description=description, question=question, passages=list(passages))
         ).check

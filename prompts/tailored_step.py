@@ -11,9 +11,13 @@ from prompts.tailoring import UNTAILORED, Tailoring
 
 
 class TailoredStep(Step):
-    """A step that writes for somebody; with `sparing` no model is asked where rules give what it would."""
+    """A step that writes for somebody; with `sparing` no model is asked where rules give what it
+    would.
+    """
 
-    def __init__(self, models: Models | None = None, tailoring: Tailoring = UNTAILORED, sparing: bool = True) -> None:
+    def __init__(
+        self, models: Models | None = None, tailoring: Tailoring = UNTAILORED, sparing: bool = True
+    ) -> None:
         super().__init__(models)
         self.tailoring = tailoring
         self.language = tailoring.language

@@ -1,7 +1,9 @@
-"""Tailoring: persona, language, entity types and examples that fit the prompts to a domain (GraphRAG 3.1.1).
+"""Tailoring: persona, language, entity types and examples that fit the prompts to a domain
+(GraphRAG 3.1.1).
 
-Nothing is set by default, and what is not set costs no token. The values come from the user's own files, where they are
-a TOML table `[tailoring]`, the same in `trellis.toml` and in the workspace's own file; they are checked here.
+Nothing is set by default, and what is not set costs no token. The values come from the user's own
+files, where they are a TOML table `[tailoring]`, the same in `trellis.toml` and in the workspace's
+own file; they are checked here.
 """
 
 import hashlib
@@ -78,7 +80,10 @@ class EntityType(_TailoringValue):
     @classmethod
     def _is_short(cls, name: str) -> str:
         if not name or len(name) > 40 or set(name) & set(":;"):
-            raise Unfit(name, "a name of 1 to 40 characters without ':' and ';', as \"person\" or \"pier: a support\"")
+            raise Unfit(
+                name,
+                "a name of 1 to 40 characters without ':' and ';', as \"person\" or \"pier: a support\"",
+            )
         return name
 
     def __str__(self) -> str:
@@ -124,25 +129,37 @@ class Example(_TailoringValue):
         for name in names:
             if not name or name not in text:
                 raise Unfit(name, "names exactly as the example's passage or title writes them")
-        for end in (end for relation in self.relations for end in (relation.source, relation.target)):
+        for end in (
+            end for relation in self.relations for end in (relation.source, relation.target)
+        ):
             if end not in names:
-                raise Unfit(end, f"the example's entities as ends of its relations: {', '.join(names)}")
+                raise Unfit(
+                    end, f"the example's entities as ends of its relations: {', '.join(names)}"
+                )
         return self
 
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt."""
         items = [*self.entities, *self.relations]
-        return sum(map(rough_tokens, [self.title, self.passage, *(item.model_dump_json() for item in items)]))
+        return sum(
+            map(
+                rough_tokens,
+                [self.title, self.passage, *(item.model_dump_json() for item in items)],
+            )
+        )
 
 
-_DEFAULT_KINDS = tuple(EntityType(name=name, meaning=meaning).shown for name, meaning in DEFAULT_MEANINGS.items())
+_DEFAULT_KINDS = tuple(
+    EntityType(name=name, meaning=meaning).shown for name, meaning in DEFAULT_MEANINGS.items()
+)
 
 
 class Tailoring(_TailoringValue):
     """What fits the prompts to a domain.
 
-    `persona` says in one or two sentences who writes and reads; `language` names the language of what is written (none:
-    the documents' own); `entity_types` are all kinds that there are; `examples` show what is to be found.
+    `persona` says in one or two sentences who writes and reads; `language` names the language of
+    what is written (none: the documents' own); `entity_types` are all kinds that there are;
+    `examples` show what is to be found.
     """
 
     persona: Line = Field(default="", max_length=600)
@@ -168,7 +185,10 @@ class Tailoring(_TailoringValue):
         kinds = names or list(DEFAULT_MEANINGS)
         for kind in (entity.kind for example in self.examples for entity in example.entities):
             if kind not in kinds:
-                raise Unfit(kind, f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types")
+                raise Unfit(
+                    kind,
+                    f"in examples the kinds {', '.join(kinds)}, or name the others in entity_types",
+                )
         return self
 
     @property
@@ -177,7 +197,9 @@ class Tailoring(_TailoringValue):
         return tuple(kind.shown for kind in self.entity_types) or _DEFAULT_KINDS
 
     def kind(self, word: str) -> str:
-        """The configured kind that is meant, else "thing"; the word itself where none is configured."""
+        """The configured kind that is meant, else "thing"; the word itself where none is
+        configured.
+        """
         meant = word.partition(":")[0].partition(" (")[0].strip()
         if not self.entity_types:
             return meant
@@ -186,7 +208,11 @@ class Tailoring(_TailoringValue):
 
     def digest(self, *names: str) -> str:
         """Changes when one of these values changes; empty where none of them is set."""
-        values = {name: value for name, value in self.model_dump(mode="json", include=set(names)).items() if value}
+        values = {
+            name: value
+            for name, value in self.model_dump(mode="json", include=set(names)).items()
+            if value
+        }
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12] if values else ""
 
@@ -197,7 +223,8 @@ UNTAILORED = Tailoring()
 def from_toml(text: str) -> Tailoring:
     """The tailoring that a file's text holds; only what it names counts as set.
 
-    Raises ValueError: TOMLDecodeError, pydantic's ValidationError, or one that names a table that does not belong here.
+    Raises ValueError: TOMLDecodeError, pydantic's ValidationError, or one that names a table that
+    does not belong here.
     """
     tables = tomllib.loads(text)
     others = [name for name in tables if name != TABLE]

@@ -1,6 +1,7 @@
 """Train: the model's part in making rows for a router (StructRAG, section 4).
 
-Tasks are made from seed tasks, a solution of each is simulated with each type of structure, and a judge ranks them.
+Tasks are made from seed tasks, a solution of each is simulated with each type of structure, and a
+judge ranks them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,9 @@ class SyntheticTask(BaseModel):
     """A question over several documents that do not exist."""
 
     question: str = Field(description="Complete, of one or two sentences.")
-    documents: list[str] = Field(min_length=2, max_length=12, description="The titles of 3 to 8 documents.")
+    documents: list[str] = Field(
+        min_length=2, max_length=12, description="The titles of 3 to 8 documents."
+    )
 
 
 class SyntheticTasks(BaseModel):
@@ -60,7 +63,9 @@ class Synthesize(Step):
     role = "synthesize"
     task = SynthesizeTasks
 
-    async def run(self, language: str, number: int, seeds: Sequence[str], turn: int) -> list[SyntheticTask]:
+    async def run(
+        self, language: str, number: int, seeds: Sequence[str], turn: int
+    ) -> list[SyntheticTask]:
         """`turn` tells apart calls that shall differ."""
         config = {"temperature": 1.0, "rollout_id": turn}
         new: SyntheticTasks = (
@@ -93,15 +98,21 @@ class Simulate(Step):
     task = SimulateSolution
 
     async def run(self, question: str, documents: Sequence[str], structure: StructureName) -> str:
-        prediction = await self.acall(question=question, documents=list(documents), form=FORMS[structure])
+        prediction = await self.acall(
+            question=question, documents=list(documents), form=FORMS[structure]
+        )
         return " ".join(str(prediction.solution).split())
 
 
 class Ranking(BaseModel):
     """Why, and the solutions from the best to the worst."""
 
-    reason: str = Field(description="In two or three sentences: what the task needs, and which solution gives it.")
-    ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(description="All letters, the best first.")
+    reason: str = Field(
+        description="In two or three sentences: what the task needs, and which solution gives it."
+    )
+    ranking: list[Literal["A", "B", "C", "D", "E"]] = Field(
+        description="All letters, the best first."
+    )
 
 
 class RankSolutions(dspy.Signature):
@@ -127,7 +138,9 @@ class Rank(Step):
     role = "judge"
     task = RankSolutions
 
-    async def run(self, question: str, documents: Sequence[str], solutions: Sequence[str]) -> list[int]:
+    async def run(
+        self, question: str, documents: Sequence[str], solutions: Sequence[str]
+    ) -> list[int]:
         """The places of the solutions, the best first."""
         shown = [f"{letter}: {text}" for letter, text in zip(LETTERS, solutions, strict=False)]
         prediction = await self.acall(question=question, documents=list(documents), solutions=shown)

@@ -1,6 +1,8 @@
-"""Plan a traversal: what a question leaves open, and the steps through the graph that find it (PolyG, section 3).
+"""Plan a traversal: what a question leaves open, and the steps through the graph that find it
+(PolyG, section 3).
 
-A plan is validated data, never code. One call gives the type and the plan; while walking none is made.
+A plan is validated data, never code. One call gives the type and the plan; while walking none is
+made.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +16,16 @@ from prompts.engine.models import Models
 from prompts.engine.step import Inputs, Outputs, Step
 
 __all__ = [
-    "MAX_HOPS", "MAX_STEPS", "Hop", "Operator", "PlanQuestion", "PlanStep", "PlanTraversal", "PlannedQuestion",
+    "MAX_HOPS",
+    "MAX_STEPS",
+    "Hop",
+    "Operator",
+    "PlanQuestion",
+    "PlanStep",
+    "PlanTraversal",
+    "PlannedQuestion",
     "TraversalPlan",
-]  # fmt: skip
+]
 
 MAX_STEPS = 6
 MAX_HOPS = 4
@@ -26,11 +35,24 @@ IMPORTED = "imported triples say it in the question's words"
 NOTHING_NAMED = "the question names nothing that the graph knows"
 
 QuestionType = Literal["s**", "sp*", "s*o", "spo", "nested"]
-Operator = Literal["neighbours", "follow", "connect", "check", "intersect", "difference", "count", "max", "min", "sort"]
+Operator = Literal[
+    "neighbours",
+    "follow",
+    "connect",
+    "check",
+    "intersect",
+    "difference",
+    "count",
+    "max",
+    "min",
+    "sort",
+]
 
 
 class Hop(BaseModel):
-    """One step of a meta-path: a relation, its direction, and the kind that its far end must have ("": any)."""
+    """One step of a meta-path: a relation, its direction, and the kind that its far end must have
+    ("": any).
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,7 +61,11 @@ class Hop(BaseModel):
     kind: str = ""
 
     def __lt__(self, other: "Hop") -> bool:
-        return (self.relation, self.inverse, self.kind) < (other.relation, other.inverse, other.kind)
+        return (self.relation, self.inverse, self.kind) < (
+            other.relation,
+            other.inverse,
+            other.kind,
+        )
 
 
 class PlanStep(BaseModel):
@@ -50,7 +76,9 @@ class PlanStep(BaseModel):
     operator: Operator
     sources: tuple[str, ...] = Field(min_length=1)
     targets: tuple[str, ...] = ()
-    hops: tuple[Hop, ...] = Field(default=(), max_length=MAX_HOPS, description=f"At most {MAX_HOPS}.")
+    hops: tuple[Hop, ...] = Field(
+        default=(), max_length=MAX_HOPS, description=f"At most {MAX_HOPS}."
+    )
 
 
 class TraversalPlan(BaseModel):
@@ -66,9 +94,13 @@ class PlannedQuestion(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    reasoning: str = Field(default="", description="What is given, and which way leads to what is asked.")
+    reasoning: str = Field(
+        default="", description="What is given, and which way leads to what is asked."
+    )
     type: QuestionType
-    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MAX_STEPS, description=f"At most {MAX_STEPS}.")
+    steps: tuple[PlanStep, ...] = Field(
+        min_length=1, max_length=MAX_STEPS, description=f"At most {MAX_STEPS}."
+    )
 
 
 class PlanQuestion(dspy.Signature):
@@ -108,15 +140,19 @@ class PlanQuestion(dspy.Signature):
 class PlanTraversal(Step):
     """A question, the things it names and the graph's relations → its type and a plan.
 
-    `wrong_with` says what of a plan the graph does not have, with what may have been meant ("": nothing): a model is
-    told so once.
+    `wrong_with` says what of a plan the graph does not have, with what may have been meant ("":
+    nothing): a model is told so once.
     """
 
     step = "plan"
     role = "classify"
     task = PlanQuestion
 
-    def __init__(self, models: Models | None = None, wrong_with: Callable[[TraversalPlan], str] = lambda _: "") -> None:
+    def __init__(
+        self,
+        models: Models | None = None,
+        wrong_with: Callable[[TraversalPlan], str] = lambda _: "",
+    ) -> None:
         super().__init__(models)
         self.wrong_with = wrong_with
         self._told = False
@@ -124,8 +160,8 @@ class PlanTraversal(Step):
     def asks(self, *, looked_up: bool, named: bool, imported: bool) -> bool:
         """Whether a model is to plan.
 
-        `looked_up`: the question's words are relations of the graph; `named`: the question names things of the graph;
-        `imported`: the graph has all of these from imported triples.
+        `looked_up`: the question's words are relations of the graph; `named`: the question names
+        things of the graph; `imported`: the graph has all of these from imported triples.
         """
         if self.is_offline or (not named and self.spares(NOTHING_NAMED)):
             return False
@@ -134,19 +170,25 @@ class PlanTraversal(Step):
         return not (looked_up and imported and self.spares(IMPORTED))
 
     async def run(
-        self, question: str, names: Sequence[str], unknown: Sequence[str], around: Sequence[str],
+        self,
+        question: str,
+        names: Sequence[str],
+        unknown: Sequence[str],
+        around: Sequence[str],
         relations: Sequence[str],
-    ) -> PlannedQuestion:  # fmt: skip
+    ) -> PlannedQuestion:
         """What the model plans; its names and relations are still to be checked against the graph."""
         self._told = False
         most = self.policy.limits.rate // 2
         planned: PlannedQuestion = (
             await self.acall(
-                question=question, names=list(names), unknown=list(unknown),
+                question=question,
+                names=list(names),
+                unknown=list(unknown),
                 around=first_fitting(around, rough_tokens, most),
                 relations=first_fitting(relations, rough_tokens, most),
             )
-        ).plan  # fmt: skip
+        ).plan
         return planned
 
     def check(self, outputs: Outputs, inputs: Inputs) -> None:

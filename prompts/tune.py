@@ -1,4 +1,6 @@
-"""Tune: what fits the prompts to a domain, as a sample of its documents shows it (GraphRAG 3.1.1: domain tailoring)."""
+"""Tune: what fits the prompts to a domain, as a sample of its documents shows it (GraphRAG 3.1.1:
+domain tailoring).
+"""
 
 from collections.abc import Sequence
 
@@ -22,8 +24,12 @@ class Sampled(BaseModel):
 class TypeFound(BaseModel):
     """A kind of entity."""
 
-    name: str = Field(min_length=1, max_length=40, description="One or two words, singular, lower case.")
-    meaning: str = Field(default="", max_length=200, description="A few words that tell it from the others.")
+    name: str = Field(
+        min_length=1, max_length=40, description="One or two words, singular, lower case."
+    )
+    meaning: str = Field(
+        default="", max_length=200, description="A few words that tell it from the others."
+    )
 
 
 class EntityShown(BaseModel):
@@ -54,8 +60,12 @@ class ExampleShown(BaseModel):
 class Tuned(BaseModel):
     """What fits the domain."""
 
-    persona: str = Field(max_length=600, description="One or two sentences to an expert of the domain: You are ….")
-    language: str = Field(max_length=60, description="The language of the sample, in English: one word.")
+    persona: str = Field(
+        max_length=600, description="One or two sentences to an expert of the domain: You are …."
+    )
+    language: str = Field(
+        max_length=60, description="The language of the sample, in English: one word."
+    )
     entity_types: list[TypeFound] = Field(max_length=MOST_TYPES)
     examples: list[ExampleShown] = Field(default_factory=list, max_length=MOST_EXAMPLES)
 
@@ -86,5 +96,7 @@ class Tune(Step):
     task = TuneToDomain
 
     async def run(self, passages: Sequence[Sampled]) -> Tuned:
-        tuned: Tuned = (await self.acall(sample=[f"{passage.title}: {passage.text}" for passage in passages])).found
+        tuned: Tuned = (
+            await self.acall(sample=[f"{passage.title}: {passage.text}" for passage in passages])
+        ).found
         return tuned

@@ -121,7 +121,9 @@ def write_archive(root: Path, file: Path) -> ArchiveReport:
         problem = f"{file} has an ending that cannot be written here."
         raise UsageError(problem, "End its name in .tar.gz or .tar.")
     if file.exists():
-        raise UsageError(f"{file} is there already.", "Name another file, or remove this one first.")
+        raise UsageError(
+            f"{file} is there already.", "Name another file, or remove this one first."
+        )
     layout, part = Layout(root), file.with_name(f".{file.name}.{uuid4().hex[:8]}")
     with _held(layout) as (pointer, held), _temporary_folder() as aside, faults_told(file):
         copied = Layout(aside)
@@ -201,7 +203,9 @@ def _write_tar(part: Path, kind: str, sources: Mapping[str, Path]) -> None:
 # --- reading ---
 
 
-def read_archive(file: Path, root: Path, read_tailoring: Callable[[str], object] = tomllib.loads) -> ArchiveReport:
+def read_archive(
+    file: Path, root: Path, read_tailoring: Callable[[str], object] = tomllib.loads
+) -> ArchiveReport:
     """Makes a workspace of an archive. The folder appears only when all in it was checked.
 
     `read_tailoring` raises ValueError for a text that is no tailoring. The generations have no

@@ -66,7 +66,9 @@ class CallBudget:
             entered, wait = self._taken(connection, tokens, priority)
         return entered, wait
 
-    def _taken(self, connection: sqlite3.Connection, tokens: int, priority: int) -> tuple[float, float]:
+    def _taken(
+        self, connection: sqlite3.Connection, tokens: int, priority: int
+    ) -> tuple[float, float]:
         now = self._clock()
         wait = self._wait(connection, now, tokens)
         if wait > 0:
@@ -79,7 +81,9 @@ class CallBudget:
         # Further away than anybody waits, it was written before the clock was set back.
         if urgent is not None and now < urgent <= now + self._window + _GRACE:
             return 0.0, min(urgent - now, _GRACE)
-        connection.execute("DELETE FROM waiting WHERE server = ? AND priority = ?", (self._server, priority))
+        connection.execute(
+            "DELETE FROM waiting WHERE server = ? AND priority = ?", (self._server, priority)
+        )
         self._enter(connection, now, 1, tokens)
         return now, 0.0
 
@@ -107,7 +111,9 @@ class CallBudget:
         calls, total = 1 + sum(row[1] for row in rows), tokens + sum(row[2] for row in rows)
         wait = 0.0
         for slot, earlier, spent in rows:
-            if (self._rpm is None or calls <= self._rpm) and (self._tpm is None or total <= self._tpm):
+            if (self._rpm is None or calls <= self._rpm) and (
+                self._tpm is None or total <= self._tpm
+            ):
                 break
             # Until the last moment of the slot has left the window.
             calls, total, wait = (

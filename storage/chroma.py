@@ -68,7 +68,9 @@ class ChromaIndex:
     def search(self, vector: Vector, count: int) -> list[Hit]:
         with _reported(self._place):
             # With metadata it takes three times as long.
-            found = self._collection.query(query_embeddings=[vector.tolist()], n_results=count, include=["distances"])
+            found = self._collection.query(
+                query_embeddings=[vector.tolist()], n_results=count, include=["distances"]
+            )
         distances = found["distances"] or [[]]
         pairs = zip(found["ids"][0], distances[0], strict=True)
         return [Hit(window, 1.0 - distance) for window, distance in pairs]
@@ -140,7 +142,9 @@ def _newest(generation: Path) -> Path | None:
 def _open_folder(folder: Path, new_for: str | None = None) -> ChromaIndex:
     """Opens a folder; with `new_for` a new one, for vectors of that model."""
     with _OPENING, _reported(folder):
-        client = _closable(chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False)))
+        client = _closable(
+            chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False))
+        )
         try:
             if new_for is None:
                 collection = client.get_collection(_COLLECTION, embedding_function=None)
@@ -187,7 +191,9 @@ def _accepted(metadata: Metadata) -> Metadata:
     return {
         key: value
         for key, value in metadata.items()
-        if key and not key.startswith(_RESERVED) and not (isinstance(value, float) and not math.isfinite(value))
+        if key
+        and not key.startswith(_RESERVED)
+        and not (isinstance(value, float) and not math.isfinite(value))
     }
 
 
@@ -216,7 +222,9 @@ class ChromaServer:
     def __init__(self, root: Path, server: ServerAddress) -> None:
         parts = urlsplit(server.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
-            raise SettingsError("chroma_url", server.url, "an address such as http://localhost:8000")
+            raise SettingsError(
+                "chroma_url", server.url, "an address such as http://localhost:8000"
+            )
         self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._host = parts.hostname
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -302,7 +310,9 @@ class ChromaServer:
         tenant, database = self._server.tenant, self._server.database
         path = f"tenants/{quote(tenant, safe='')}/databases/{quote(database, safe='')}"
         try:
-            answer = httpx.get(f"{self._url}/api/v2/{path}", headers=self._headers, timeout=_PATIENCE)
+            answer = httpx.get(
+                f"{self._url}/api/v2/{path}", headers=self._headers, timeout=_PATIENCE
+            )
             if answer.status_code in {401, 403}:
                 problem = f"the Chroma server refuses this user (HTTP {answer.status_code})"
                 remedy = "Set TRELLIS_CHROMA_API_KEY, or USER:PASSWORD@ in TRELLIS_CHROMA_URL."

@@ -42,7 +42,11 @@ class Columns(Sequence[R]):
 
 def column_of(records: Sequence[Any], field: str) -> Sequence[Any]:
     """One field of all records, in their order."""
-    return records.by_field[field] if isinstance(records, Columns) else [getattr(record, field) for record in records]
+    return (
+        records.by_field[field]
+        if isinstance(records, Columns)
+        else [getattr(record, field) for record in records]
+    )
 
 
 def with_column(records: Sequence[R], field: str, value: object) -> Sequence[R]:
@@ -58,7 +62,11 @@ class ById(Mapping[str, R], Generic[R]):
     def __init__(self, records: Sequence[R], place: Mapping[str, int] | None = None) -> None:
         """`place` is given where it is known."""
         self.records = records
-        self.place = {name: at for at, name in enumerate(column_of(records, "id"))} if place is None else place
+        self.place = (
+            {name: at for at, name in enumerate(column_of(records, "id"))}
+            if place is None
+            else place
+        )
 
     def __getitem__(self, key: str) -> R:
         return self.records[self.place[key]]

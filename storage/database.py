@@ -74,7 +74,9 @@ class Database:
             database = cls(path, duckdb.connect(str(path)), read_only=False)
         with database.transaction():
             database.execute(files("storage").joinpath("schema.sql").read_text("utf-8"))
-            database.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)])
+            database.execute(
+                "INSERT INTO meta (key, value) VALUES ('schema_version', ?)", [str(SCHEMA_VERSION)]
+            )
         return database
 
     @classmethod
@@ -87,12 +89,16 @@ class Database:
             raise StorageError(path, "the database file is missing", _DAMAGED)
         with faults_told(path, _DAMAGED):
             # A question reads a few rows: more threads are woken than find work.
-            config: dict[str, str | bool | int | float | list[str]] = {"threads": 1} if read_only else {}
+            config: dict[str, str | bool | int | float | list[str]] = (
+                {"threads": 1} if read_only else {}
+            )
             database = cls(path, duckdb.connect(str(path), read_only, config), read_only)
         try:
             versions = database.strings("SELECT value FROM meta WHERE key = 'schema_version'")
             if versions != [str(SCHEMA_VERSION)]:
-                raise WorkspaceFormatError(path.parent, int(versions[0]) if versions else 0, SCHEMA_VERSION)
+                raise WorkspaceFormatError(
+                    path.parent, int(versions[0]) if versions else 0, SCHEMA_VERSION
+                )
         except BaseException:
             database.close()
             raise
@@ -165,7 +171,8 @@ class Database:
             return
         # Lists travel as JSON: DuckDB guesses their type from a sample, and fails on empty ones.
         picked = [
-            f"from_json({name}, '[\"VARCHAR\"]')" if _holds_lists(values) else name for name, values in columns.items()
+            f"from_json({name}, '[\"VARCHAR\"]')" if _holds_lists(values) else name
+            for name, values in columns.items()
         ]
         arrays: Arrays = {name: _array(values) for name, values in columns.items()}
         with self._turn, faults_told(self.path, _DAMAGED):
@@ -175,12 +182,18 @@ class Database:
                 self._connection.execute(f"INSERT INTO {table} ({', '.join(arrays)}) {chosen}")
             except (UnicodeEncodeError, duckdb.InvalidInputException) as error:
                 problem = f"a value cannot be stored ({error})"
-                raise StorageError(table, problem, "Clean the text: it must be valid Unicode.") from error
+                raise StorageError(
+                    table, problem, "Clean the text: it must be valid Unicode."
+                ) from error
             self._connection.unregister("incoming")
 
-    def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    def insert_rows(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
+    ) -> None:
         """The same by row."""
-        self.insert(table, {name: [row[place] for row in rows] for place, name in enumerate(columns)})
+        self.insert(
+            table, {name: [row[place] for row in rows] for place, name in enumerate(columns)}
+        )
 
     def insert_records(
         self,
@@ -191,7 +204,8 @@ class Database:
     ) -> None:
         """Appends a row for each record: these fields as columns, and the columns of `more`."""
         columns: dict[str, Column] = {
-            _COLUMN_OF.get(field, field): [getattr(record, field) for record in records] for field in fields
+            _COLUMN_OF.get(field, field): [getattr(record, field) for record in records]
+            for field in fields
         }
         self.insert(table, columns | dict(more or {}))
 
@@ -214,9 +228,13 @@ class Database:
         with self._reader() as connection:
             return _rows_as(kind).validate_python(_named(connection, sql, parameters))
 
-    def select(self, kind: type[R], table: str, order: str, where: Selection = ("true", [])) -> list[R]:
+    def select(
+        self, kind: type[R], table: str, order: str, where: Selection = ("true", [])
+    ) -> list[R]:
         """The rows of a table as records, the columns being their fields; see `selection`."""
-        return self.records(kind, _selected(tuple(kind.model_fields), table, order, where), where[1])
+        return self.records(
+            kind, _selected(tuple(kind.model_fields), table, order, where), where[1]
+        )
 
     def mappings(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[dict[str, object]]:
         """The rows by the names of fields."""
@@ -335,7 +353,9 @@ def _selected(fields: Sequence[str], table: str, order: str, where: Selection) -
     return f"SELECT {columns} FROM {table} WHERE {where[0]} ORDER BY {order}"
 
 
-def _named(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter]) -> list[dict[str, object]]:
+def _named(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter]
+) -> list[dict[str, object]]:
     result = connection.execute(sql, _bound(parameters))
     names = [_FIELD_OF.get(column[0], column[0]) for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
@@ -356,7 +376,9 @@ def _rows_as(kind: type[R]) -> TypeAdapter[list[R]]:
 
 
 def _bound(parameters: Sequence[Parameter]) -> list[object]:
-    return [list(p) if isinstance(p, Collection) and not isinstance(p, str) else p for p in parameters]
+    return [
+        list(p) if isinstance(p, Collection) and not isinstance(p, str) else p for p in parameters
+    ]
 
 
 def _quoted(path: Path) -> str:

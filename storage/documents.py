@@ -54,12 +54,23 @@ def _part_rows(document: Document) -> Iterator[tuple[object, ...]]:
         metadata = json.dumps(part.metadata, ensure_ascii=False)
         tables = _TABLES.dump_json(part.tables).decode()
         named = (part.document, part.source, part.path, part.kind, part.title)
-        yield (*named, *place, _triples_to_json(part), metadata, part.pages, tables, ordinal, part.hash)
+        yield (
+            *named,
+            *place,
+            _triples_to_json(part),
+            metadata,
+            part.pages,
+            tables,
+            ordinal,
+            part.hash,
+        )
 
 
 def _part(row: Sequence[Any], document_text: str) -> Part:
     """The part of a row of `_PART`."""
-    document, source, path, kind, title, start, end, own_text, triples, metadata, pages, tables = row
+    document, source, path, kind, title, start, end, own_text, triples, metadata, pages, tables = (
+        row
+    )
     text = document_text[start:end] if own_text is None else own_text
     return Part(
         document=document,
@@ -207,7 +218,9 @@ class DocumentStore(Store):
         for unknown in sorted(set(ids) - set(there)):
             raise UnknownDocument(unknown, get_close_matches(unknown, self.ids(), n=3))
 
-    def chunks(self, ids: Collection[str] | None = None, documents: Collection[str] | None = None) -> list[Chunk]:
+    def chunks(
+        self, ids: Collection[str] | None = None, documents: Collection[str] | None = None
+    ) -> list[Chunk]:
         """The chunks with these ids, of these documents (None: any), by document and ordinal."""
         by_id, first = selection("id", ids)
         by_document, second = selection("document", documents)
@@ -265,7 +278,9 @@ class DocumentStore(Store):
         where, parameters = selection("document", owners)
         rows = self._db.rows(f"SELECT id, start_at FROM chunks WHERE {where}", parameters)
         before = {str(c): int(str(start)) for c, start in rows}
-        moved = {c: start - before[c] for c, start in staying.items() if before.get(c, start) != start}
+        moved = {
+            c: start - before[c] for c, start in staying.items() if before.get(c, start) != start
+        }
         with self._db.transaction():
             self._drop_chunks([c for c in before if c not in staying])
             self._move(moved)
@@ -335,7 +350,9 @@ class DocumentStore(Store):
     def postings(self) -> SparseCounts:
         """How often each chunk (by document and ordinal) holds each term (sorted)."""
         terms = "SELECT DISTINCT term FROM postings ORDER BY term"
-        return sparse_counts(self._db, CHUNKS_IN_ORDER, terms, "SELECT chunk, term, tf FROM postings")
+        return sparse_counts(
+            self._db, CHUNKS_IN_ORDER, terms, "SELECT chunk, term, tf FROM postings"
+        )
 
     def chunks_with_postings(self) -> set[str]:
         return set(self._db.strings("SELECT DISTINCT chunk FROM postings"))
@@ -344,5 +361,9 @@ class DocumentStore(Store):
         """Stores the term counts of each chunk, replacing what it had."""
         with self._db.transaction():
             self._db.delete("postings", "chunk", list(postings))
-            rows = [(chunk, term, tf) for chunk, counts in postings.items() for term, tf in counts.items()]
+            rows = [
+                (chunk, term, tf)
+                for chunk, counts in postings.items()
+                for term, tf in counts.items()
+            ]
             self._db.insert_rows("postings", ("chunk", "term", "tf"), rows)

@@ -85,7 +85,9 @@ class SourceNotFound(UsageError):
     def __init__(
         self,
         path: str | Path,
-        remedy: str = ("Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document."),
+        remedy: str = (
+            "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document."
+        ),
     ) -> None:
         super().__init__(f"Source not found: {path}.", remedy)
 
@@ -114,7 +116,11 @@ class UnknownDocument(NotFound):
     """`nearest` are ids that look like the one asked for, best first."""
 
     def __init__(self, document: str, nearest: Sequence[str] = ()) -> None:
-        near = f"Nearest: {', '.join(nearest)}." if nearest else "See `trellis status` for what is indexed."
+        near = (
+            f"Nearest: {', '.join(nearest)}."
+            if nearest
+            else "See `trellis status` for what is indexed."
+        )
         super().__init__(f"No document {document!r} in this generation.", near)
 
 
@@ -144,7 +150,9 @@ class SettingsError(UsageError):
 
 class UnknownSetting(SettingsError):
     def __init__(self, name: str, near: Sequence[str]) -> None:
-        UsageError.__init__(self, f"There is no setting {name}.", f"Use one that exists: {', '.join(near)}.")
+        UsageError.__init__(
+            self, f"There is no setting {name}.", f"Use one that exists: {', '.join(near)}."
+        )
 
 
 class SettingsFileError(SettingsError):
@@ -326,9 +334,7 @@ class InUse(FileFault):
 
 class NoLocks(FileFault):
     problem = "its disk keeps no locks"
-    cure = (
-        "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
-    )
+    cure = "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
 
 
 class Damaged(FileFault):

@@ -20,10 +20,14 @@ def export(generation: OpenGeneration) -> Export:
     graph, communities = generation.graph, generation.communities
     extractions = generation.extractions.extractions()
     rows_by_kind = {
-        "documents": TypeAdapter(list[Document]).dump_python(generation.documents.documents(), mode="json"),
+        "documents": TypeAdapter(list[Document]).dump_python(
+            generation.documents.documents(), mode="json"
+        ),
         "chunks": [asdict(c) for c in generation.documents.chunks()],
         "mentions": [m._asdict() for e in extractions for m in e.mentions],
-        "relation_mentions": [r._asdict() | {"keys": list(r.keys)} for e in extractions for r in e.relations],
+        "relation_mentions": [
+            r._asdict() | {"keys": list(r.keys)} for e in extractions for r in e.relations
+        ],
         "claim_mentions": [c._asdict() for e in extractions for c in e.claims],
         "entities": [asdict(e) for e in graph.entities()],
         "aliases": [a.model_dump(mode="json") for a in graph.aliases()],
@@ -31,7 +35,9 @@ def export(generation: OpenGeneration) -> Export:
         "relations": [asdict(r) | {"keys": list(r.keys)} for r in graph.relations()],
         "relation_occurrences": [o._asdict() for o in graph.occurrences("relation")],
         "claims": [c.model_dump(mode="json") for c in graph.claims()],
-        "communities": [asdict(c) | {"members": list(c.members)} for c in communities.communities()],
+        "communities": [
+            asdict(c) | {"members": list(c.members)} for c in communities.communities()
+        ],
         "reports": [r.model_dump(mode="json") for r in communities.reports()],
     }
     return {kind: sorted(rows, key=_text) for kind, rows in rows_by_kind.items()}
@@ -118,7 +124,9 @@ class ItemReader(Store):
     def prints(self, kind: Kind) -> dict[str, str]:
         """The print of every item by its id."""
         columns = ", ".join(f"{name}::VARCHAR" for name in FIELDS[kind])
-        rows = self._db.rows(f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id")
+        rows = self._db.rows(
+            f"SELECT id, md5(concat_ws(chr(31), {columns})) FROM ({_QUERIES[kind]}) ORDER BY id"
+        )
         return {str(name): str(digest) for name, digest in rows}
 
     def items(self, kind: Kind, ids: Collection[str]) -> dict[str, Item]:
@@ -129,7 +137,10 @@ class ItemReader(Store):
             f"SELECT id, label, {columns} FROM ({_QUERIES[kind]}) WHERE {where} ORDER BY id",
             parameters,
         )
-        return {str(name): Item(id=str(name), label=str(label), values=_values(row)) for name, label, *row in rows}
+        return {
+            str(name): Item(id=str(name), label=str(label), values=_values(row))
+            for name, label, *row in rows
+        }
 
 
 def _values(row: list[object]) -> tuple[Value, ...]:

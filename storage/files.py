@@ -28,8 +28,12 @@ def open_file(path: str | Path) -> io.BufferedReader:
     """
     if str(path).startswith(_HANDED):
         return Path(path).open("rb")
-    if not stat.S_ISREG(Path(path).stat().st_mode) or os.path.realpath(path).startswith(_OF_THE_KERNEL):
-        raise UsageError(f"{path} is no regular file, but a pipe, a device or the like.", "Name a file.")
+    if not stat.S_ISREG(Path(path).stat().st_mode) or os.path.realpath(path).startswith(
+        _OF_THE_KERNEL
+    ):
+        raise UsageError(
+            f"{path} is no regular file, but a pipe, a device or the like.", "Name a file."
+        )
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
@@ -40,9 +44,13 @@ def content_of_file(path: str | Path, largest: int = _LARGEST) -> bytes:
     """
     with open_file(path) as stream:
         try:
-            content = (gzip.GzipFile(fileobj=stream) if Path(path).suffix == ".gz" else stream).read(largest + 1)
+            content = (
+                gzip.GzipFile(fileobj=stream) if Path(path).suffix == ".gz" else stream
+            ).read(largest + 1)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise UsageError(f"{path} is a broken gzip file ({error}).", "Use another copy of it.") from error
+            raise UsageError(
+                f"{path} is a broken gzip file ({error}).", "Use another copy of it."
+            ) from error
     if len(content) > largest:
         raise UsageError(f"{path} is larger than {largest // 1_000_000:,} MB.", "Divide it.")
     return content

@@ -80,7 +80,9 @@ _NAMED = 12  # fields in an error
 SqlCondition = tuple[str, list[Parameter]]
 # What a comparison says of a field's text, which stands where the braces are.
 FieldTest = tuple[str, Parameter]
-ResolveField = Callable[[str, int], str]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
+ResolveField = Callable[
+    [str, int], str
+]  # the name and place of a field -> a JSON pointer, or one of `OWN_FIELDS`
 
 
 def check_filter(expression: str) -> None:
@@ -103,7 +105,9 @@ def _condition(expression: str, resolve: ResolveField) -> SqlCondition:
         # lark's types know only its default.
         at: int = error.pos_in_stream  # type: ignore[assignment]
         odd = expression[at]
-        remedy = "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
+        remedy = (
+            "Close the quote." if odd in "'\"`" else "Write text in quotes and names in backquotes."
+        )
         raise FilterError(expression, at, f"{odd!r} begins nothing that is known", remedy) from None
     except UnexpectedToken as error:
         raise _misplaced(expression, error.token, error.accepts or error.expected) from None
@@ -141,14 +145,22 @@ class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
 
     def negated(self, word: object, condition: SqlCondition) -> SqlCondition:
         sql, values = condition
-        return (sql.removeprefix("NOT ") if sql.startswith("NOT ") else f"NOT {sql}", values) if word else condition
+        return (
+            (sql.removeprefix("NOT ") if sql.startswith("NOT ") else f"NOT {sql}", values)
+            if word
+            else condition
+        )
 
     def ordered(self, field: str, sign: Token, value: Token) -> SqlCondition:
         differs = sign in ("!=", "<>")
-        return self.negated(differs, _applied(field, *_test(value, "=" if differs or sign == "==" else str(sign))))
+        return self.negated(
+            differs, _applied(field, *_test(value, "=" if differs or sign == "==" else str(sign)))
+        )
 
     def listed(self, field: str, negation: Token | None, *values: Token) -> SqlCondition:
-        return self.negated(negation, _joined(" or ", [_applied(field, *_test(value, "=")) for value in values]))
+        return self.negated(
+            negation, _joined(" or ", [_applied(field, *_test(value, "=")) for value in values])
+        )
 
     def held(self, field: str, negation: Token | None, word: Token, text: Token) -> SqlCondition:
         test = "{} ILIKE ?" if word.type == "LIKE" else "contains(lower({}), lower(?))"
@@ -161,7 +173,9 @@ class _ToSql(Transformer_NonRecursive[Token, SqlCondition]):
 
 
 def _joined(word: str, parts: Sequence[SqlCondition]) -> SqlCondition:
-    return f"({word.join(sql for sql, _ in parts)})", [bound for _, values in parts for bound in values]
+    return f"({word.join(sql for sql, _ in parts)})", [
+        bound for _, values in parts for bound in values
+    ]
 
 
 def _test(value: Token, order: str) -> FieldTest:
@@ -206,10 +220,16 @@ class FilterReader(Store):
 
         def resolve(name: str, at: int) -> str:
             known = _known(name, at, [*OWN_FIELDS, *keys], expression)
-            return known if known in OWN_FIELDS else "/" + keys[known].replace("~", "~0").replace("/", "~1")
+            return (
+                known
+                if known in OWN_FIELDS
+                else "/" + keys[known].replace("~", "~0").replace("/", "~1")
+            )
 
         condition, parameters = _condition(expression, resolve)
-        documents = self._db.strings(f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters)
+        documents = self._db.strings(
+            f"SELECT d.id FROM documents AS d WHERE {condition} ORDER BY d.id", parameters
+        )
         if not documents:
             raise NothingMatches(expression)
         return documents
@@ -220,11 +240,17 @@ class FilterReader(Store):
         `date` names it also where rows hold it under `metadata`. The name of a field that every
         document has means that one; the metadata's is `metadata.NAME`.
         """
-        keys = self._db.strings("SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM documents ORDER BY key DESC")
+        keys = self._db.strings(
+            "SELECT DISTINCT unnest(json_keys(metadata)) AS key FROM documents ORDER BY key DESC"
+        )
         names: dict[str, str] = {}
         for key in keys:
             inner = key.removeprefix(_OUTER)
-            names[inner if inner not in OWN_FIELDS and (inner == key or inner not in keys) else _OUTER + inner] = key
+            names[
+                inner
+                if inner not in OWN_FIELDS and (inner == key or inner not in keys)
+                else _OUTER + inner
+            ] = key
         return dict(sorted(names.items()))
 
 
@@ -235,7 +261,9 @@ def _known(field: str, at: int, fields: list[str], expression: str) -> str:
         if name in fields or len(same) == 1:
             return name if name in fields else same[0]
     near = get_close_matches(field, fields, n=3)
-    listed = ", ".join(fields[:_NAMED]) + (f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else "")
+    listed = ", ".join(fields[:_NAMED]) + (
+        f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+    )
     remedy = f"Nearest: {', '.join(near)}. " if near else ""
     raise FilterError(
         expression,

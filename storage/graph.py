@@ -92,7 +92,9 @@ class GraphStore(Store):
         """By id; those whose subject or object is one of the entities (None: all)."""
         return self._db.select(Claim, "claims", "id", selection("subject, object", entities))
 
-    def occurrences(self, kind: OccurrenceKind, items: Collection[str] | None = None) -> Columns[Occurrence]:
+    def occurrences(
+        self, kind: OccurrenceKind, items: Collection[str] | None = None
+    ) -> Columns[Occurrence]:
         """By item, chunk and start."""
         table, order = f"{kind}_occurrences", "item, chunk, start_at, end_at"
         columns = self._db.columns(names_of(Occurrence), table, order, selection("item", items))
@@ -111,7 +113,9 @@ class GraphStore(Store):
         """
         relations = None if entities is None else self._ids("edges", "source, target", entities)
         claims = None if entities is None else self._ids("claims", "subject, object", entities)
-        strengths = [rows.strengths.get(relation.id, relation.weight) for relation in rows.relations]
+        strengths = [
+            rows.strengths.get(relation.id, relation.weight) for relation in rows.relations
+        ]
         with self._db.transaction():
             for table, column, ids, records in (
                 ("entities", "id", entities, rows.entities),
@@ -240,7 +244,9 @@ class CommunityStore(Store):
         places = self._db.select(_StoredFinding, "findings", order, of_these)
         findings = by_key((row.community, row) for row in places)
         return [
-            Report.model_validate({**row, "findings": _findings(findings.get(str(row["community"]), []))})
+            Report.model_validate(
+                {**row, "findings": _findings(findings.get(str(row["community"]), []))}
+            )
             for row in stored
         ]
 
@@ -292,7 +298,9 @@ def _findings(rows: Sequence[_StoredFinding]) -> list[Finding]:
             document=first.document,
             start=first.start,
             end=first.end,
-            more=tuple(TextSpan(document=row.document, start=row.start, end=row.end) for row in others),
+            more=tuple(
+                TextSpan(document=row.document, start=row.start, end=row.end) for row in others
+            ),
         )
         for first, *others in by_key((row.ordinal, row) for row in rows).values()
     ]

@@ -103,7 +103,9 @@ class Layout:
             retired.update(manifest.retired if manifest else ())
         current = max((number for number in folders if number not in retired), default=None)
         last = max(newest, stated.last if stated else 0)
-        return Pointer(current=current, last=last, retired=tuple(sorted(retired.intersection(folders))))
+        return Pointer(
+            current=current, last=last, retired=tuple(sorted(retired.intersection(folders)))
+        )
 
     def published(self) -> list[int]:
         """The numbers of the generations that readers may open, damaged ones too; ascending."""
@@ -243,7 +245,9 @@ class Lease(_Lock):
         lease = cls(descriptor)
         try:
             with faults_told(folder):
-                fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                fcntl.flock(
+                    descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
+                )
                 # The folder may have been moved between opening and locking.
                 if os.path.samestat(os.fstat(descriptor), folder.stat()):
                     return lease

@@ -24,7 +24,9 @@ _FOUND = """
             GROUP BY value ORDER BY count(*), value LIMIT 3))
     ORDER BY generation DESC, source, title LIMIT ?
 """
-_OLDEST = "SELECT source, title FROM memory_entries ORDER BY generation DESC, random() LIMIT -1 OFFSET ?"
+_OLDEST = (
+    "SELECT source, title FROM memory_entries ORDER BY generation DESC, random() LIMIT -1 OFFSET ?"
+)
 
 
 class MemoryEntry(Record):
@@ -80,7 +82,9 @@ class Memory:
 
     def found_by(self, keys: Sequence[str], limit: int = 64) -> list[MemoryEntry]:
         """The entries with one of the rarest keys of these, the newest first."""
-        return self._file.read(_FOUND, MemoryEntry.model_validate_json, (json.dumps(list(keys)), limit))
+        return self._file.read(
+            _FOUND, MemoryEntry.model_validate_json, (json.dumps(list(keys)), limit)
+        )
 
     def expire(self, alive: Collection[str]) -> int:
         """Removes the entries with evidence that is no longer alive; returns how many.
@@ -99,17 +103,25 @@ class Memory:
         """Reads all entries, when documents have changed: every question would pay for an index."""
         sql = f"SELECT source, title, json_extract(entry, '$.{field}') FROM memory_entries"
         rows = self._file.rows(sql)
-        names = [(str(source), str(title)) for source, title, value in rows if test(json.loads(str(value)))]
+        names = [
+            (str(source), str(title))
+            for source, title, value in rows
+            if test(json.loads(str(value)))
+        ]
         if names:
             with self._file.transaction() as connection:
                 _delete(connection, names)
         return len(names)
 
 
-def _put(connection: sqlite3.Connection, entries: Sequence[MemoryEntry], keys: Collection[str]) -> None:
+def _put(
+    connection: sqlite3.Connection, entries: Sequence[MemoryEntry], keys: Collection[str]
+) -> None:
     rows = {}
     for entry in entries:
-        sets = {name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")}
+        sets = {
+            name: tuple(sorted(set(getattr(entry, name)))) for name in ("evidence", "documents")
+        }
         stored = entry.model_copy(update=sets).model_dump_json()
         rows[entry.source, entry.title] = (entry.source, entry.title, entry.generation, stored)
     same_title = """
@@ -122,7 +134,9 @@ def _put(connection: sqlite3.Connection, entries: Sequence[MemoryEntry], keys: C
     sql = "INSERT INTO memory_entries (source, title, generation, entry) VALUES (?, ?, ?, ?)"
     connection.executemany(sql, rows.values())
     indexed = [(*names, key) for names in rows for key in set(keys)]
-    connection.executemany("INSERT INTO memory_index (source, title, kind, value) VALUES (?, ?, 'key', ?)", indexed)
+    connection.executemany(
+        "INSERT INTO memory_index (source, title, kind, value) VALUES (?, ?, 'key', ?)", indexed
+    )
 
 
 def _delete(connection: sqlite3.Connection, names: Collection[tuple[str, str]]) -> None:

@@ -33,8 +33,13 @@ class ExtractionStore(Store):
         mentions = self._by_chunk(Mention, "mentions", where)
         relations = self._by_chunk(RelationMention, "relation_mentions", where)
         claims = self._by_chunk(ClaimMention, "claim_mentions", where)
-        extracted = self._db.strings(f"SELECT chunk FROM extractions WHERE {where[0]} ORDER BY chunk", where[1])
-        return [Extraction(c, tuple(mentions[c]), tuple(relations[c]), tuple(claims[c])) for c in extracted]
+        extracted = self._db.strings(
+            f"SELECT chunk FROM extractions WHERE {where[0]} ORDER BY chunk", where[1]
+        )
+        return [
+            Extraction(c, tuple(mentions[c]), tuple(relations[c]), tuple(claims[c]))
+            for c in extracted
+        ]
 
     def _by_chunk(self, kind: type[T], table: str, where: Selection) -> dict[str, list[T]]:
         columns = self._db.columns(kind._fields, table, "chunk, ordinal", where)
@@ -54,7 +59,9 @@ class ExtractionStore(Store):
     def naming(self) -> Iterable[tuple[str, str]]:
         """(chunk, name), each once, by chunk and name."""
         distinct = "(SELECT DISTINCT chunk, name FROM mentions)"
-        return zip(*self._db.columns(("chunk", "name"), distinct, "chunk, name").values(), strict=True)
+        return zip(
+            *self._db.columns(("chunk", "name"), distinct, "chunk, name").values(), strict=True
+        )
 
     def related(self, predicate: str, names: Collection[str]) -> list[tuple[str, str, str, str]]:
         """(chunk, source, predicate, target) of statements, by chunk and place.
@@ -73,13 +80,18 @@ class ExtractionStore(Store):
 
     def inputs(self) -> dict[str, str]:
         """For every extracted chunk, the hash of what its extraction was made from."""
-        return {str(c): str(i) for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")}
+        return {
+            str(c): str(i)
+            for c, i in self._db.rows("SELECT chunk, inputs FROM extractions ORDER BY chunk")
+        }
 
     def dead_letters(self) -> list[DeadLetter]:
         """By step and item."""
         return self._db.select(DeadLetter, "dead_letters", "step, item")
 
-    def save_extractions(self, extractions: Sequence[Extraction], inputs: Mapping[str, str]) -> None:
+    def save_extractions(
+        self, extractions: Sequence[Extraction], inputs: Mapping[str, str]
+    ) -> None:
         """Saves one extraction for each chunk in place of what it had.
 
         `inputs` maps each chunk to the hash of what its extraction was made from.
@@ -93,7 +105,9 @@ class ExtractionStore(Store):
                 self._db.delete(table, "chunk", before)
             self._db.insert("extractions", {"chunk": chunks, "inputs": [inputs[c] for c in chunks]})
             self._insert("mentions", [e.mentions for e in extractions], Mention._fields)
-            self._insert("relation_mentions", [e.relations for e in extractions], RelationMention._fields)
+            self._insert(
+                "relation_mentions", [e.relations for e in extractions], RelationMention._fields
+            )
             self._insert("claim_mentions", [e.claims for e in extractions], ClaimMention._fields)
 
     def put_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
@@ -105,7 +119,9 @@ class ExtractionStore(Store):
             fields = tuple(DeadLetter.model_fields)
             self._db.insert_records("dead_letters", list(last.values()), fields)
 
-    def remove_dead_letters(self, items: Collection[str] | None = None, step: str | None = None) -> None:
+    def remove_dead_letters(
+        self, items: Collection[str] | None = None, step: str | None = None
+    ) -> None:
         """Removes those of these items and this step (None: any)."""
         by_item, first = selection("item", items)
         by_step, second = selection("step", None if step is None else [step])
@@ -192,7 +208,9 @@ class ResolutionStore(Store):
         rows = self._db.rows("SELECT pair, same, reason FROM decisions")
         return {str(pair): (bool(same), str(reason)) for pair, same, reason in rows}
 
-    def replace_places(self, documents: Collection[str] | None, places: Mapping[DocumentName, ResolvedTo]) -> None:
+    def replace_places(
+        self, documents: Collection[str] | None, places: Mapping[DocumentName, ResolvedTo]
+    ) -> None:
         """The places of these documents (None: all) in place of those they had."""
         with self._db.transaction():
             self._db.delete("resolutions", "document", documents)
@@ -208,7 +226,10 @@ class ResolutionStore(Store):
 
     def described(self) -> dict[str, str]:
         """What each description was made from, by entity or relation."""
-        return {str(item): str(inputs) for item, inputs in self._db.rows("SELECT item, inputs FROM descriptions")}
+        return {
+            str(item): str(inputs)
+            for item, inputs in self._db.rows("SELECT item, inputs FROM descriptions")
+        }
 
     def replace_described(self, items: Collection[str] | None, inputs: Mapping[str, str]) -> None:
         """These in place of what the items had (None: of all)."""

@@ -101,7 +101,11 @@ class Part:
     @property
     def hash(self) -> str:
         """Changes when, and only when, what readers of the document see changes."""
-        extra = repr(sorted(self.metadata.items())) + repr(self.pages) + repr([t.weight for t in self.triples])
+        extra = (
+            repr(sorted(self.metadata.items()))
+            + repr(self.pages)
+            + repr([t.weight for t in self.triples])
+        )
         return content_id("prt", self.kind, self.title, self.text, extra)
 
     @property
@@ -159,7 +163,9 @@ class Document(DocumentText):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the first part, with which the text begins: places in one are places in the other."""
+        """The tables of the first part, with which the text begins: places in one are places in the
+        other.
+        """
         return self.parts[0].tables if self.parts else ()
 
 

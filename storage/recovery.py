@@ -104,8 +104,12 @@ def mend(layout: Layout, from_nothing: bool = False) -> None:
         problems[number] = problem
     _refuse_what_was_forgotten(layout, problems, current, from_nothing)
     for number, problem in problems.items():
-        onward = f"going on from generation {current}" if current else "the next one begins with nothing"
-        logger.warning("Generation %d is damaged (%s) and is left as it is; %s.", number, problem, onward)
+        onward = (
+            f"going on from generation {current}" if current else "the next one begins with nothing"
+        )
+        logger.warning(
+            "Generation %d is damaged (%s) and is left as it is; %s.", number, problem, onward
+        )
     if stated != pointer:
         logger.warning("CURRENT was mended: generation %s is current.", current or "none")
     if stated != (mended := pointer.model_copy(update={"current": current})):
@@ -120,7 +124,9 @@ def _refuse_what_was_forgotten(
     manifests = [read_manifest(layout.folder(number)) for number in problems]
     out = {name for manifest in manifests if manifest for name in manifest.forgotten}
     if current is None and (out or None in manifests or not from_nothing):
-        remedy = "Restore an archive (`trellis restore`), or index all sources into a new --workspace."
+        remedy = (
+            "Restore an archive (`trellis restore`), or index all sources into a new --workspace."
+        )
         raise StorageError(
             layout.generations,
             f"no generation can be read ({reasons})",

@@ -133,7 +133,9 @@ class SqliteFile:
             self._do_without(Damaged(self.path, words, self._schema.remedy), error)
             return []
 
-    def delete_where(self, table: str, column: str, holds: Callable[[str], bool], where: str = "true") -> int:
+    def delete_where(
+        self, table: str, column: str, holds: Callable[[str], bool], where: str = "true"
+    ) -> int:
         """Deletes the rows whose text in a column holds something; returns how many."""
         with self.transaction() as connection:
             connection.create_function("holds", 1, holds)
@@ -201,7 +203,9 @@ def _open(path: Path | None, schema: Schema) -> sqlite3.Connection:
     if path is not None:
         make_folder(path.parent)
     # Closing from another thread is all that happens across threads.
-    connection = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False
+    )
     try:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # kill -9 loses nothing

@@ -20,7 +20,9 @@ _AGGREGATES: frozenset[str] = frozenset({"count", "sum", "avg", "min", "max"})
 
 @dataclass(frozen=True)
 class CellColumn:
-    """A column of cells: their folded texts, as they are written, and figures; None where there is none."""
+    """A column of cells: their folded texts, as they are written, and figures; None where there is
+    none.
+    """
 
     folded: Sequence[str | None]
     raw: Sequence[str | None]
@@ -31,7 +33,8 @@ class CellColumn:
 class Condition:
     """A column compared with any of several values, with "!=" with all of them.
 
-    Where cell and value are figures or dates these are compared, else their texts. An empty cell meets nothing.
+    Where cell and value are figures or dates these are compared, else their texts. An empty cell
+    meets nothing.
     """
 
     column: int
@@ -43,10 +46,11 @@ class Condition:
 class RowQuery:
     """Which rows are chosen and what is made of them.
 
-    Rows with equal cells in the column `by` are one group, of `together` all rows, else each row is one.
-    A group's number is the `aggregate` of the figures in the column `figure`, rows without one left out;
-    without such a column nothing is computed. `order` sorts by the numbers, else groups stand as their
-    first rows do. `best`: so many groups in that order, and those with an equal number.
+    Rows with equal cells in the column `by` are one group, of `together` all rows, else each row is
+    one. A group's number is the `aggregate` of the figures in the column `figure`, rows without one
+    left out; without such a column nothing is computed. `order` sorts by the numbers, else groups
+    stand as their first rows do. `best`: so many groups in that order, and those with an equal
+    number.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -60,7 +64,9 @@ class RowQuery:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The places of some rows in their table, and the number that they come to (None: none is asked for)."""
+    """The places of some rows in their table, and the number that they come to (None: none is asked
+    for).
+    """
 
     rows: tuple[int, ...]
     number: float | None
@@ -81,7 +87,9 @@ def select_groups(columns: Mapping[int, CellColumn], query: RowQuery) -> list[Ro
         key = f"coalesce(folded{query.by}, '')"
     elif query.together:
         key = "true"
-    ordered = f"number {_known(query.order, frozenset({'ASC', 'DESC'}))}" if query.order else "first_row"
+    ordered = (
+        f"number {_known(query.order, frozenset({'ASC', 'DESC'}))}" if query.order else "first_row"
+    )
     best = ""
     if query.best is not None:
         best = f"QUALIFY rank() OVER (ORDER BY {ordered}) <= ?"
@@ -108,7 +116,9 @@ def _condition(condition: Condition, parameters: list[object]) -> str:
             parameters.append(text)
         else:
             value = "coalesce(?::DOUBLE, epoch(TRY_CAST(?::VARCHAR AS TIMESTAMP)))"
-            tests.append(f"coalesce({_value(condition.column)} {operator} {value}, {folded} {operator} ?)")
+            tests.append(
+                f"coalesce({_value(condition.column)} {operator} {value}, {folded} {operator} ?)"
+            )
             parameters += [figure, text, text]
     return f"({(' AND ' if operator == '!=' else ' OR ').join(tests) or 'false'})"
 

@@ -55,7 +55,9 @@ def upload_path(workspace: Path, name: str) -> Path:
         )
     file = upload_folder(workspace).joinpath(*parts)
     if len(os.fsencode(file)) > _LONGEST_PATH - len(_PART) - 32:
-        raise UsageError(f"The name {name[:120]!r}… is too long for this workspace's folder.", "Shorten it.")
+        raise UsageError(
+            f"The name {name[:120]!r}… is too long for this workspace's folder.", "Shorten it."
+        )
     return file
 
 
@@ -75,7 +77,9 @@ def uploaded_file(workspace: Path, name: str) -> Path | None:
 def uploaded_files(workspace: Path) -> list[Path]:
     """All uploaded files that are whole, in the order of their paths."""
     folder = upload_folder(workspace)
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(_PART)]
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(_PART)
+    ]
     return sorted(files)
 
 
@@ -89,7 +93,9 @@ async def store_upload(workspace: Path, name: str, pieces: AsyncIterator[bytes])
         async for piece in pieces:
             file.write(piece)
         if not file.tell():
-            raise UsageError(f"The file {name!r} is empty.", "Send its content as the body of the request.")
+            raise UsageError(
+                f"The file {name!r} is empty.", "Send its content as the body of the request."
+            )
     return path
 
 
@@ -109,7 +115,9 @@ def _written(path: Path, folder: Path) -> Iterator[BinaryIO]:
         if error.errno not in _NO_PLACE:
             raise
         name = path.relative_to(folder).as_posix()
-        raise UsageError(f"{name!r} stands where a folder stands, or under a file.", "Rename it.") from error
+        raise UsageError(
+            f"{name!r} stands where a folder stands, or under a file.", "Rename it."
+        ) from error
     finally:
         _remove_empty(path.parent, folder)
 

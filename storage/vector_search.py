@@ -95,7 +95,9 @@ class VectorReader(StoredVectors):
         self._index: VectorIndex | None = None
         self._opening = threading.Lock()
 
-    def search(self, vector: Vector, k: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
+    def search(
+        self, vector: Vector, k: int, documents: Collection[str] | None = None
+    ) -> list[ChunkScore]:
         """The k chunks of the greatest cosine, highest first; fewer where there are fewer.
 
         The windows of named `documents` are all compared in the database. Without names the store's
@@ -159,7 +161,9 @@ class VectorReader(StoredVectors):
             return self._index
 
 
-def _best_chunks(index: VectorIndex, vector: Vector, k: int, windows: int) -> list[ChunkScore] | None:
+def _best_chunks(
+    index: VectorIndex, vector: Vector, k: int, windows: int
+) -> list[ChunkScore] | None:
     """The k chunks of the best windows; None where an index finds fewer than there are."""
     count = 2 * k
     while True:

@@ -106,7 +106,9 @@ class StoredVectors(Store):
         """
         return self._db.number(sql)
 
-    def entries(self, page: int, windows: Collection[str] | None = None) -> Iterator[list[IndexEntry]]:
+    def entries(
+        self, page: int, windows: Collection[str] | None = None
+    ) -> Iterator[list[IndexEntry]]:
         """What an index holds of these windows (by id; None: of all), by id, a page at a time.
 
         The metadata are the document's own, and over them ours: the document, its title and path,
@@ -124,11 +126,15 @@ class StoredVectors(Store):
         rows = self._db.rows(f"SELECT e.id, hash(e) FROM ({_ENTRIES}) AS e")
         return {str(window): int(str(digest)) for window, digest in rows}
 
-    def nearest(self, vector: Vector, count: int, documents: Collection[str] | None = None) -> list[Hit]:
+    def nearest(
+        self, vector: Vector, count: int, documents: Collection[str] | None = None
+    ) -> list[Hit]:
         """The `count` windows of the greatest cosine, by comparing all; equal ones by id."""
         return [Hit(*row) for row in self._compared("w.id", vector, count, documents)]
 
-    def nearest_chunks(self, vector: Vector, count: int, documents: Collection[str] | None = None) -> list[ChunkScore]:
+    def nearest_chunks(
+        self, vector: Vector, count: int, documents: Collection[str] | None = None
+    ) -> list[ChunkScore]:
         """The same of chunks: a chunk's cosine is that of its best window."""
         return self._compared("w.chunk", vector, count, documents)
 
@@ -137,7 +143,11 @@ class StoredVectors(Store):
     ) -> list[tuple[str, float]]:
         """Compares all windows: DuckDB takes 45 ms for 40,000 of 384 numbers."""
         where, parameters = selection("w.document", documents)
-        of_these = "true" if documents is None else f"text_hash IN (SELECT text_hash FROM windows AS w WHERE {where})"
+        of_these = (
+            "true"
+            if documents is None
+            else f"text_hash IN (SELECT text_hash FROM windows AS w WHERE {where})"
+        )
         sql = f"""
             SELECT {name} AS name, round(max(v.cosine)::DOUBLE, {_DECIMALS}) AS best
             FROM (SELECT text_hash, list_cosine_similarity(vector, ?::FLOAT[]) AS cosine
@@ -173,7 +183,9 @@ class StoredVectors(Store):
         }
         with self._db.transaction():
             where, parameters = selection("text_hash", vectors)
-            self._db.execute(f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters])
+            self._db.execute(
+                f"DELETE FROM vectors WHERE model = ? AND {where}", [model, *parameters]
+            )
             self._db.insert("vectors", columns)
 
     def put_windows(self, model: str, windows: Sequence[Window]) -> None:
@@ -182,7 +194,9 @@ class StoredVectors(Store):
         with self._db.transaction():
             self._db.delete("windows", "id", list(last))
             more: dict[str, Column] = {"model": [model] * len(last)}
-            self._db.insert_records("windows", list(last.values()), tuple(Window.model_fields), more)
+            self._db.insert_records(
+                "windows", list(last.values()), tuple(Window.model_fields), more
+            )
 
     def remove_windows(self) -> None:
         """Removes all windows; a removed chunk's windows go by themselves."""

@@ -25,7 +25,9 @@ from storage.workspace_db import WorkspaceDatabase
 
 _ATTEMPTS = 50
 _PAUSE = 0.02  # seconds
-_MEND = "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+_MEND = (
+    "The next `trellis index` mends it, or `trellis rollback N` with one of `trellis generations`."
+)
 
 
 _UNUSED = "Nothing uses it: delete its folder when you do not need it."

@@ -63,7 +63,10 @@ class Cache:
 
     def put(self, namespace: str, values: Mapping[str, bytes]) -> None:
         """Stores values; the same key replaces."""
-        rows = [(key, namespace, value, len(value) + len(key.encode()), self._clock()) for key, value in values.items()]
+        rows = [
+            (key, namespace, value, len(value) + len(key.encode()), self._clock())
+            for key, value in values.items()
+        ]
         columns = "(key, namespace, value, bytes, used)"
         with self._file.transaction() as connection:
             sql = f"INSERT OR REPLACE INTO cache {columns} VALUES (?, ?, ?, ?, ?)"
@@ -137,7 +140,10 @@ class EmbeddingCache:
 
     def put_many(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors; the same model and hash replaces."""
-        blobs = {text_hash: np.asarray(vector, dtype="<f4").tobytes() for text_hash, vector in vectors.items()}
+        blobs = {
+            text_hash: np.asarray(vector, dtype="<f4").tobytes()
+            for text_hash, vector in vectors.items()
+        }
         self._cache.put(_EMBEDDINGS + model, blobs)
 
     def remove(self, hashes: Collection[str]) -> int:

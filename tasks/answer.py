@@ -1,10 +1,12 @@
-"""Answer: written from sources, its markers bound to quotes of documents, its sentences flagged by their grounding.
+"""Answer: written from sources, its markers bound to quotes of documents, its sentences flagged by
+their grounding.
 
-What a model wrote reaches the user word for word. Its markers get new numbers; one that names no source is removed
-and listed in `removed_markers`. Only the setting `strict` withholds what nothing supports.
+What a model wrote reaches the user word for word. Its markers get new numbers; one that names no
+source is removed and listed in `removed_markers`. Only the setting `strict` withholds what nothing
+supports.
 
-AnswerContext ─ (prompts.answer) AnswerDraft ─ `bind` ─ BoundAnswer ─ `ground_of` ─ Answered; a StatedAnswer, which no
-model writes, goes the same way from `bind` on.
+AnswerContext ─ (prompts.answer) AnswerDraft ─ `bind` ─ BoundAnswer ─ `ground_of` ─ Answered; a
+StatedAnswer, which no model writes, goes the same way from `bind` on.
 """
 
 import asyncio
@@ -30,7 +32,8 @@ _CODE = regex(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.S)
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,;，、；]|[-–—](?=\s*\d))\s*\d{1,3})*"
 _MARKER = regex(rf"[ \t]{{0,9}}(?:\[({_NUMBERS})\](?!\()|[【［]({_NUMBERS})[】］])")
 _RANGE = regex(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-# What stands in the place of an answer, in English and Chinese: a model says the first, the second needs none.
+# What stands in the place of an answer, in English and Chinese: a model says the first, the second
+# needs none.
 NOTHING_SAID = "The documents do not say.", "文档中没有说明。"
 NOTHING_FOUND = "Nothing was found that speaks of this.", "没有找到相关的内容。"
 MOST_OF_A_RANGE = 20  # numbers after the first, of [2-99]
@@ -56,10 +59,11 @@ class AnswerContext:
 
 @dataclass(frozen=True)
 class StatedAnswer:
-    """An answer that needs no model: of a walk over the graph, of cells of tables, or points that are quoted.
+    """An answer that needs no model: of a walk over the graph, of cells of tables, or points that
+    are quoted.
 
-    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers. `looked_up`:
-    triples say it in the question's own words.
+    `[n]` in its text is the number of a source, from 1 on. `fallback` says how well it answers.
+    `looked_up`: triples say it in the question's own words.
     """
 
     text: str
@@ -86,9 +90,10 @@ class Answered:
 class AnswerOptions:
     """How answers are finished.
 
-    `documents` gives the texts that quotes are checked against; `rarity`, `similarity` and `response` are those of
-    `AnswerRequest`. `strict` withholds sentences that nothing supports, `scorer` judges support, `language` is the one
-    that answers are written in (empty: that of the question).
+    `documents` gives the texts that quotes are checked against; `rarity`, `similarity` and
+    `response` are those of `AnswerRequest`. `strict` withholds sentences that nothing supports,
+    `scorer` judges support, `language` is the one that answers are written in (empty: that of the
+    question).
     """
 
     documents: Documents
@@ -108,9 +113,11 @@ async def answer(
     options: AnswerOptions,
     stated: StatedAnswer | None = None,
 ) -> Answered:
-    """Answer from the context, by the model; without a model what is `stated`, else the best excerpts.
+    """Answer from the context, by the model; without a model what is `stated`, else the best
+    excerpts.
 
-    Where the context is empty nobody is asked: the documents do not say. EngineError where the model fails.
+    Where the context is empty nobody is asked: the documents do not say. EngineError where the
+    model fails.
     """
     nothing = not context.sources and not context.notes
     if stated is not None and (writer.is_offline or nothing):
@@ -120,7 +127,13 @@ async def answer(
     request = AnswerRequest(
         question=question,
         evidence=[
-            NumberedText(number, source.title or source.document, source.text, source.heading, source.language)
+            NumberedText(
+                number,
+                source.title or source.document,
+                source.text,
+                source.heading,
+                source.language,
+            )
             for number, source in enumerate(context.sources, 1)
         ],
         notes=[(note.label, note.text) for note in context.notes],
@@ -133,9 +146,10 @@ async def answer(
     bound = bind(draft, context.sources, options.documents)
     if not draft.answerable:
         return replace(
-            abstained(question, answered_by, bound.text), citations=bound.citations,
+            abstained(question, answered_by, bound.text),
+            citations=bound.citations,
             removed_markers=bound.removed,
-        )  # fmt: skip
+        )
     if writer.is_offline:
         return Answered(
             text=bound.text,
@@ -176,7 +190,9 @@ async def answer_directly(question: str, answerer: Direct) -> StatedAnswer:
 
 
 def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answered:
-    """The documents do not say, in the words of the model where it found some; without a model nothing was found."""
+    """The documents do not say, in the words of the model where it found some; without a model
+    nothing was found.
+    """
     words = NOTHING_SAID if answered_by == "model" else NOTHING_FOUND
     return Answered(text or words[is_han(question)], (), (), (), "abstained", answered_by)
 
@@ -184,25 +200,34 @@ def abstained(question: str, answered_by: AnsweredBy, text: str = "") -> Answere
 def _stated(stated: StatedAnswer, context: AnswerContext, options: AnswerOptions) -> Answered:
     """The answer that needs no model, with its citations.
 
-    Its sentences are supported where it says so of itself: then they are triples, or computed by a model's plan.
+    Its sentences are supported where it says so of itself: then they are triples, or computed by a
+    model's plan.
     """
-    quotes = {number: QuotedSpan(number, 0, len(source.text)) for number, source in enumerate(context.sources, 1)}
+    quotes = {
+        number: QuotedSpan(number, 0, len(source.text))
+        for number, source in enumerate(context.sources, 1)
+    }
     bound = bind(AnswerDraft(stated.text, quotes=quotes), context.sources, options.documents)
     supported = True if stated.fallback == "none" else None
     grounding = uniform_flags(bound.text, supported) if stated.fallback != "abstained" else ()
     return Answered(
-        text=bound.text, values=stated.values, citations=bound.citations, grounding=grounding,
-        fallback=stated.fallback, answered_by=stated.answered_by,
-    )  # fmt: skip
+        text=bound.text,
+        values=stated.values,
+        citations=bound.citations,
+        grounding=grounding,
+        fallback=stated.fallback,
+        answered_by=stated.answered_by,
+    )
 
 
-# --- markers and quotes ----------------------------------------------------------------------------------------------
+# --- markers and quotes ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class BoundAnswer:
-    """A text whose markers are numbered from 1 on, their citations, the source behind each marker (`cited`, by "[1]"),
-    and the markers that named no source (`removed`)."""
+    """A text whose markers are numbered from 1 on, their citations, the source behind each marker
+    (`cited`, by "[1]"), and the markers that named no source (`removed`).
+    """
 
     text: str
     citations: tuple[Citation, ...]
@@ -211,12 +236,15 @@ class BoundAnswer:
 
 
 def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) -> BoundAnswer:
-    """The draft word for word, each marker bound to the sentence of its source that is nearest to the statement.
+    """The draft word for word, each marker bound to the sentence of its source that is nearest to
+    the statement.
 
-    Markers are numbered in the order of their first use, the same quote has the same marker; those of excerpts keep
-    their numbers.
+    Markers are numbered in the order of their first use, the same quote has the same marker; those
+    of excerpts keep their numbers.
     """
-    numbers: dict[tuple[int, int, int], int] = {}  # by (place of the source, start, end): the number of its marker
+    numbers: dict[
+        tuple[int, int, int], int
+    ] = {}  # by (place of the source, start, end): the number of its marker
     removed: list[str] = []
     known = draft.quotes or range(1, len(sources) + 1)
     code = [span.span() for span in _CODE.finditer(draft.text)]
@@ -233,7 +261,9 @@ def bind(draft: AnswerDraft, sources: Sequence[Source], documents: Documents) ->
         for number in marker_numbers:
             if number in known:
                 quote = _quote_of(number, statement, draft, sources)
-                new.append(numbers.setdefault(quote, len(numbers) + 1 if draft.marks is None else number))
+                new.append(
+                    numbers.setdefault(quote, len(numbers) + 1 if draft.marks is None else number)
+                )
         lead = marker.group()[: len(marker.group()) - len(marker.group().lstrip())]
         return f"{lead}[{', '.join(map(str, dict.fromkeys(new)))}]" if new else ""
 
@@ -257,7 +287,9 @@ def _numbers_of(match: re.Match[str]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _quote_of(number: int, statement: str, draft: AnswerDraft, sources: Sequence[Source]) -> tuple[int, int, int]:
+def _quote_of(
+    number: int, statement: str, draft: AnswerDraft, sources: Sequence[Source]
+) -> tuple[int, int, int]:
     """(place of the source, start, end) of what a known marker quotes."""
     if draft.quotes:
         quote = draft.quotes[number]
@@ -269,13 +301,18 @@ def _statement_before(text: str, end: int) -> str:
     """The sentence, list item or cell that a marker closes, without other markers."""
     start = text.rfind("\n\n", 0, end)
     before = _MARKER.sub("", text[max(start, 0) : end])
-    return next((part.strip() for part in reversed(_STATEMENT.split(before)) if part.strip()), before.strip())
+    return next(
+        (part.strip() for part in reversed(_STATEMENT.split(before)) if part.strip()),
+        before.strip(),
+    )
 
 
-# --- grounding -------------------------------------------------------------------------------------------------------
+# --- grounding ------------------------------------------------------------------------------------
 
 
-def ground_of(question: str, bound: BoundAnswer, context: AnswerContext, scorer: Scorer) -> tuple[Grounding, ...]:
+def ground_of(
+    question: str, bound: BoundAnswer, context: AnswerContext, scorer: Scorer
+) -> tuple[Grounding, ...]:
     """A flag for each sentence of the bound text."""
     cited = {marker: f"{source.title}\n{source.text}" for marker, source in bound.cited.items()}
     offered = [f"{source.title}\n{source.text}" for source in context.sources]
@@ -288,25 +325,30 @@ def cited_by_program(
 ) -> tuple[tuple[Citation, ...], tuple[Grounding, ...]]:
     """Citations for what a text without markers says, and its flags with their markers.
 
-    A sentence that is supported is cited, and one that cannot be told to be where a source has it word for word, as it
-    has a bare name. The quote is the sentence that shares most with what is said, of a source that can state it where
-    one can.
+    A sentence that is supported is cited, and one that cannot be told to be where a source has it
+    word for word, as it has a bare name. The quote is the sentence that shares most with what is
+    said, of a source that can state it where one can.
     """
     citations: list[Citation] = []
     rows: list[Grounding] = []
     for row in grounding:
         said = text[row.start : row.end]
-        if row.supported or (row.supported is None and any(_has_word_for_word(one, said) for one in sources)):
+        if row.supported or (
+            row.supported is None and any(_has_word_for_word(one, said) for one in sources)
+        ):
             wanted = frozenset(content_terms(said))
             having = [one for one in sources if _has_word_for_word(one, said)] or sources
-            able = [one for one in having if can_state(said, [f"{one.title}\n{one.text}"])] or having
+            able = [
+                one for one in having if can_state(said, [f"{one.title}\n{one.text}"])
+            ] or having
             source = max(able, key=lambda one: len(wanted & frozenset(content_terms(one.text))))
             start, end = best_quote(said, source.text)
             stored = options.documents([source.document])[source.document]
             marker = f"[{len(citations) + 1}]"
             found = citation_of(marker, source, start, end, stored)
             citations.append(found.model_copy(update={"bound_by": "program"}))
-            row = row.model_copy(update={"markers": (marker,)})  # noqa: PLW2901 -- the same row, cited
+            # The same row, cited.
+            row = row.model_copy(update={"markers": (marker,)})  # noqa: PLW2901
         rows.append(row)
     return tuple(citations), tuple(rows)
 
@@ -317,7 +359,9 @@ def _has_word_for_word(source: Source, said: str) -> bool:
 
 
 def withheld(question: str, answered: Answered) -> Answered:
-    """The answer without the sentences that nothing supports; where none is left, the documents do not say."""
+    """The answer without the sentences that nothing supports; where none is left, the documents do
+    not say.
+    """
     if all(row.supported is not False for row in answered.grounding):
         return answered
     if not any(row.supported for row in answered.grounding):
@@ -336,5 +380,9 @@ def withheld(question: str, answered: Answered) -> Answered:
     markers = {marker for row in rows for marker in row.markers}
     citations = tuple(citation for citation in answered.citations if citation.marker in markers)
     return replace(
-        answered, text=text + answered.text[at:], grounding=tuple(rows), citations=citations, fallback="partial"
+        answered,
+        text=text + answered.text[at:],
+        grounding=tuple(rows),
+        citations=citations,
+        fallback="partial",
     )

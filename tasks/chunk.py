@@ -163,7 +163,9 @@ def _measured(text: str, spans: Sequence[tuple[int, int]]) -> list[TextPiece]:
     """Pieces with their tokens, the white space after each counted with it."""
     ends = [start for start, _ in spans[1:]] + [spans[-1][1]] if spans else []
     counts = count_tokens([text[start:end] for (start, _), end in zip(spans, ends, strict=True)])
-    return [TextPiece(start, end, tokens) for (start, end), tokens in zip(spans, counts, strict=True)]
+    return [
+        TextPiece(start, end, tokens) for (start, end), tokens in zip(spans, counts, strict=True)
+    ]
 
 
 def _headed(text: str, piece: TextPiece) -> TextPiece:
@@ -222,7 +224,9 @@ def pack(text: str, groups: Iterable[Group], size: int, overlap: int) -> list[Sp
             start = own[0].start
         packed.append(Span(start, own[-1].end, tokens, own[0].start))
         ends = not left or left[0][0].level
-        shared = [] if ends else _last_sentences([*shared, *own], min(overlap, size - _tokens(left[0])))
+        shared = (
+            [] if ends else _last_sentences([*shared, *own], min(overlap, size - _tokens(left[0])))
+        )
     return packed
 
 

@@ -1,8 +1,9 @@
-"""Citations: the sources that an answer is written from, the quotes of them, and their check against the document.
+"""Citations: the sources that an answer is written from, the quotes of them, and their check
+against the document.
 
-A source is packed into the tokens that a prompt has for it; a citation of it is checked against the stored document,
-character by character (`citation_of`). The units of a source that can be quoted are its sentences, table rows and
-steps of lists.
+A source is packed into the tokens that a prompt has for it; a citation of it is checked against the
+stored document, character by character (`citation_of`). The units of a source that can be quoted
+are its sentences, table rows and steps of lists.
 """
 
 import re
@@ -34,8 +35,9 @@ def piece_tokens(title: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`text` is `[start, end)` of a stored document, which is called `name`; `chunks` are (id, start)
-    of the passages that it is made of, `also` the other documents that hold the same text."""
+    """`text` is `[start, end)` of a stored document, which is called `name`; `chunks` are (id,
+    start) of the passages that it is made of, `also` the other documents that hold the same text.
+    """
 
     document: str
     name: str
@@ -65,7 +67,9 @@ class Source:
 
     def chunk_at(self, offset: int) -> str:
         """The passage that holds an offset of the document."""
-        return next((name for name, start in reversed(self.chunks) if start <= offset), self.chunks[0][0])
+        return next(
+            (name for name, start in reversed(self.chunks) if start <= offset), self.chunks[0][0]
+        )
 
     def holds(self, document: str, start: int, end: int) -> bool:
         return self.document == document and self.start <= start and end <= self.end
@@ -80,8 +84,9 @@ def source_of(chunk: Chunk, start: int | None = None, end: int | None = None) ->
 
 
 def merged(sources: Iterable[Source]) -> list[Source]:
-    """Sources that overlap or touch as one, in the place of the better one; a text that one names as
-    also in a document does not come from that document once more."""
+    """Sources that overlap or touch as one, in the place of the better one; a text that one names
+    as also in a document does not come from that document once more.
+    """
     result: list[Source] = []
     for new in sources:
         if any(new.document in source.also and new.text == source.text for source in result):
@@ -89,7 +94,9 @@ def merged(sources: Iterable[Source]) -> list[Source]:
         touching = [
             source
             for source in result
-            if source.document == new.document and source.start <= new.end and new.start <= source.end
+            if source.document == new.document
+            and source.start <= new.end
+            and new.start <= source.end
         ]
         if touching:
             result[result.index(touching[0])] = reduce(_joined, touching, new)
@@ -101,12 +108,21 @@ def merged(sources: Iterable[Source]) -> list[Source]:
 
 def piece_source(piece: Evidence) -> Source:
     """A sentence, row or finding as a source."""
-    return Source(piece.document, piece.title, piece.text, piece.start, ((piece.chunk, piece.start),), piece.heading)
+    return Source(
+        piece.document,
+        piece.title,
+        piece.text,
+        piece.start,
+        ((piece.chunk, piece.start),),
+        piece.heading,
+    )
 
 
 def number_of(sources: Sequence[Source], document: str, start: int, end: int) -> int | None:
     """The number (from 1) of the source that holds a stretch of a document."""
-    return next((n for n, source in enumerate(sources, 1) if source.holds(document, start, end)), None)
+    return next(
+        (n for n, source in enumerate(sources, 1) if source.holds(document, start, end)), None
+    )
 
 
 def _joined(source: Source, other: Source) -> Source:
@@ -118,7 +134,9 @@ def _joined(source: Source, other: Source) -> Source:
 
 
 def of_passages(sources: Iterable[Source], most: int | None) -> list[Source]:
-    """The sources that rest on the first `most` passages (None: any number); what needs a further one is left out."""
+    """The sources that rest on the first `most` passages (None: any number); what needs a further
+    one is left out.
+    """
     known: set[str] = set()
     kept: list[Source] = []
     for source in sources:
@@ -130,7 +148,9 @@ def of_passages(sources: Iterable[Source], most: int | None) -> list[Source]:
 
 
 def packed(sources: Iterable[Source], most: int) -> list[Source]:
-    """The first sources that fit into so many tokens; at least one. One that does not fit is passed over."""
+    """The first sources that fit into so many tokens; at least one. One that does not fit is passed
+    over.
+    """
     chosen: list[Source] = []
     for source in sources:
         tokens = source.tokens
@@ -169,27 +189,40 @@ def _sentence_terms(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     stretch = text[start:end]
-    return start + len(stretch) - len(stretch.lstrip()), end - (len(stretch) - len(stretch.rstrip()))
+    return start + len(stretch) - len(stretch.lstrip()), end - (
+        len(stretch) - len(stretch.rstrip())
+    )
 
 
-def citation_of(marker: str, source: Source, start: int, end: int, document: DocumentText) -> Citation:
-    """The citation of [start, end) of a source's text; `verified`: the stored text holds the quote there, character by
-    character."""
+def citation_of(
+    marker: str, source: Source, start: int, end: int, document: DocumentText
+) -> Citation:
+    """The citation of [start, end) of a source's text; `verified`: the stored text holds the quote
+    there, character by character.
+    """
     quote = source.text[start:end]
     begin = source.start + start
     return Citation(
-        marker=marker, document=source.document, title=source.title, chunk=source.chunk_at(begin),
-        start=begin, end=begin + len(quote), page=document.page_of(begin), quote=quote,
+        marker=marker,
+        document=source.document,
+        title=source.title,
+        chunk=source.chunk_at(begin),
+        start=begin,
+        end=begin + len(quote),
+        page=document.page_of(begin),
+        quote=quote,
         verified=document.text[begin : begin + len(quote)] == quote,
-    )  # fmt: skip
+    )
 
 
-# --- evidence --------------------------------------------------------------------------------------------------------
+# --- evidence -------------------------------------------------------------------------------------
 
 _HEADING = regex(r"\s*+#{1,6}\s++.*[^\s#]")
 _MARKUP = regex(r"^(?:\s*+(?:[*+>]|-(?= ))\s++)+")
 _RULE = regex(r"(?=(?s:.)+\|)[\s|:-]+$")
-_STEP = regex(r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M)
+_STEP = regex(
+    r"^[ \t]*(?:(?:step|第)\s*)?(\d{1,2})(?:[.)、．:：](?!\d)|步[:：,，]?)\s*(?=\S)", re.I | re.M
+)
 # What is longer is no step of a list, but a numbered section or the text after the list.
 MOST_OF_A_STEP = 700
 _AFTER_STEP = regex(r"\n\s*\n|\n#")
@@ -199,7 +232,9 @@ T = TypeVar("T")
 
 
 class LazySequence(Sequence[T]):
-    """What is made when somebody first looks at it: most questions never look at every sentence of their passages."""
+    """What is made when somebody first looks at it: most questions never look at every sentence of
+    their passages.
+    """
 
     def __init__(self, make: Callable[[], Iterable[T]]) -> None:
         self._maker = make
@@ -229,7 +264,9 @@ def first_units(chunks: Sequence[Chunk], count: int) -> list[Evidence]:
 
 
 def pool_of(chunks: Sequence[Chunk]) -> tuple[Evidence, ...]:
-    """The units of chunks, ordered best first and numbered from 0; a stretch that two chunks share is taken once."""
+    """The units of chunks, ordered best first and numbered from 0; a stretch that two chunks share
+    is taken once.
+    """
     evidence: dict[tuple[str, int, int], Evidence] = {}
     for rank, chunk in enumerate(chunks):
         prior = 1.0 - rank / len(chunks)
@@ -280,10 +317,19 @@ def _steps(chunk: Chunk, headings: Sequence[tuple[int, str]]) -> Iterator[Eviden
         gap = _AFTER_STEP.search(chunk.text, match.end(), stop)
         end = gap.start() if gap else stop
         end -= len(chunk.text[match.end() : end]) - len(chunk.text[match.end() : end].rstrip())
-        heading = next((name for at, name in reversed(headings) if at < match.start()), chunk.heading)
+        heading = next(
+            (name for at, name in reversed(headings) if at < match.start()), chunk.heading
+        )
         start = match.end()
         if start < end <= start + MOST_OF_A_STEP:
             yield Evidence(
-                0, chunk.document, chunk.title, chunk.text[start:end], heading, label=match.group(1), attribute="step",
-                chunk=chunk.id, start=chunk.start + start,
-            )  # fmt: skip
+                0,
+                chunk.document,
+                chunk.title,
+                chunk.text[start:end],
+                heading,
+                label=match.group(1),
+                attribute="step",
+                chunk=chunk.id,
+                start=chunk.start + start,
+            )

@@ -1,15 +1,18 @@
-"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4), also after a small change.
+"""Communities at every level: hierarchical Leiden (Traag et al. 2019; GraphRAG 2.4), also after a
+small change.
 
-Level 0 is the coarsest: Leiden's partition, or that of any algorithm of cdlib that makes one. What cdlib gives is flat,
-so a community larger than the limit is split by Leiden at the next level. One that is not stands once, at the level
-where it came to be: with those of the levels above that are not split, each level is a partition of all entities,
-exclusive and exhaustive, single nodes included. Where modularity finds nothing to split (a star, a clique) neighbours
-are kept together as far as the limit lets them. Leiden is igraph's own: equal modularity to cdlib's in less time
+Level 0 is the coarsest: Leiden's partition, or that of any algorithm of cdlib that makes one. What
+cdlib gives is flat, so a community larger than the limit is split by Leiden at the next level. One
+that is not stands once, at the level where it came to be: with those of the levels above that are
+not split, each level is a partition of all entities, exclusive and exhaustive, single nodes
+included. Where modularity finds nothing to split (a star, a clique) neighbours are kept together as
+far as the limit lets them. Leiden is igraph's own: equal modularity to cdlib's in less time
 (docs/experiments.md).
 
-After a small change everybody stays where they were: a new entity goes, level by level, where its relations weigh most;
-entities that only know each other found a community of their own; what has grown above the limit is cut at the next
-level. The hierarchy gets worse with every change: past a set drift all is detected anew.
+After a small change everybody stays where they were: a new entity goes, level by level, where its
+relations weigh most; entities that only know each other found a community of their own; what has
+grown above the limit is cut at the next level. The hierarchy gets worse with every change: past a
+set drift all is detected anew.
 """
 
 import ast
@@ -63,7 +66,9 @@ def _undirected(entities: Sequence[str], relations: Edges) -> "igraph.Graph":
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """The same numbers each time for whoever draws from a generator of the process, which is left as it was."""
+    """The same numbers each time for whoever draws from a generator of the process, which is left
+    as it was.
+    """
     import igraph
     import numpy as np
 
@@ -71,7 +76,8 @@ def _seeded() -> Iterator[None]:
         python, numpy = random.getstate(), np.random.get_state()
         random.seed(_SEED)
         np.random.seed(_SEED)
-        igraph.set_random_number_generator(random.Random(_SEED))  # noqa: S311 -- to be repeatable, not secret
+        # To be repeatable, not secret.
+        igraph.set_random_number_generator(random.Random(_SEED))  # noqa: S311
         try:
             yield
         finally:
@@ -82,19 +88,22 @@ def _seeded() -> Iterator[None]:
 def _leiden(graph: "igraph.Graph") -> list[list[int]]:
     """One partition by modularity; the same graph gives the same partition."""
     with _seeded():
-        partition = graph.community_leiden(objective_function="modularity", weights="weight", n_iterations=4)
+        partition = graph.community_leiden(
+            objective_function="modularity", weights="weight", n_iterations=4
+        )
     return sorted(sorted(members) for members in partition)
 
 
-# --- the algorithms of cdlib -----------------------------------------------------------------------------------------
+# --- the algorithms of cdlib ----------------------------------------------------------------------
 
 
 def partition_by(algorithm: str) -> Partition:
-    """What partitions a graph: igraph's `leiden`, or any algorithm of cdlib by its name, with its parameters as in a
-    call: `louvain(resolution=1.2)`.
+    """What partitions a graph: igraph's `leiden`, or any algorithm of cdlib by its name, with its
+    parameters as in a call: `louvain(resolution=1.2)`.
 
-    Weights, and the seed of an algorithm that takes one, are given. Raises SettingsError, with all names that there
-    are, for one that cdlib has not or whose communities overlap, and for parameters that it does not take.
+    Weights, and the seed of an algorithm that takes one, are given. Raises SettingsError, with all
+    names that there are, for one that cdlib has not or whose communities overlap, and for
+    parameters that it does not take.
     """
     if algorithm == LEIDEN:
         return _leiden
@@ -102,15 +111,21 @@ def partition_by(algorithm: str) -> Partition:
     functions = _crisp_algorithms()
     if name not in functions:
         partitions = "one of cdlib's algorithms that put each entity into one community"
-        raise SettingsError("communities", algorithm, f"{partitions}: {', '.join(sorted(functions))}")
+        raise SettingsError(
+            "communities", algorithm, f"{partitions}: {', '.join(sorted(functions))}"
+        )
     signature = inspect.signature(functions[name])
-    ours = dict.fromkeys(("weight", "weights"), "weight") | dict.fromkeys(("seed", "randomize", "random_seed"), _SEED)
+    ours = dict.fromkeys(("weight", "weights"), "weight") | dict.fromkeys(
+        ("seed", "randomize", "random_seed"), _SEED
+    )
     parameters = {key: value for key, value in ours.items() if key in signature.parameters} | given
     try:
         signature.bind(None, **parameters)
     except TypeError as error:
         own = ", ".join(str(each) for each in list(signature.parameters.values())[1:])
-        raise SettingsError("communities", algorithm, f"its parameters, {name}({own}): {error}") from error
+        raise SettingsError(
+            "communities", algorithm, f"its parameters, {name}({own}): {error}"
+        ) from error
     return partial(_partition, algorithm=algorithm, cluster=partial(functions[name], **parameters))
 
 
@@ -121,15 +136,21 @@ def _call(algorithm: str) -> tuple[str, dict[str, Any]]:
             case ast.Name(id=name):
                 return name, {}
             case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
-                return name, {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords}
+                return name, {
+                    str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords
+                }
     except (SyntaxError, ValueError):
         pass
-    raise SettingsError("communities", algorithm, "a name, or one with its parameters: louvain(resolution=1.2)")
+    raise SettingsError(
+        "communities", algorithm, "a name, or one with its parameters: louvain(resolution=1.2)"
+    )
 
 
 @cache
 def _crisp_algorithms() -> dict[str, Callable[..., Any]]:
-    """cdlib's algorithms that partition an undirected graph, by name; those that look around one node do not."""
+    """cdlib's algorithms that partition an undirected graph, by name; those that look around one
+    node do not.
+    """
     with redirect_stdout(io.StringIO()):  # it prints which packages it would like to have
         from cdlib import NodeClustering
         from cdlib.algorithms import crisp_partition
@@ -144,7 +165,9 @@ def _crisp_algorithms() -> dict[str, Callable[..., Any]]:
     }
 
 
-def _partition(graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any]) -> list[list[int]]:
+def _partition(
+    graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any]
+) -> list[list[int]]:
     """What cdlib makes of the nodes that have a relation; all that it leaves out stand alone."""
     related = [node for node, degree in enumerate(graph.degree()) if degree]
     weighted = graph.induced_subgraph(related).to_networkx()
@@ -156,24 +179,33 @@ def _partition(graph: "igraph.Graph", algorithm: str, cluster: Callable[..., Any
         instead = "or other parameters: it cannot partition this graph"
         if "install" in reason:  # a package that cdlib does without
             instead = "or install the package that it wants"
-        raise SettingsError("communities", algorithm, f"another algorithm, {instead} ({reason})") from error
-    parts = [sorted(related[int(node)] for node in members) for members in communities if len(members)]
+        raise SettingsError(
+            "communities", algorithm, f"another algorithm, {instead} ({reason})"
+        ) from error
+    parts = [
+        sorted(related[int(node)] for node in members) for members in communities if len(members)
+    ]
     placed = [node for part in parts for node in part]
     if len(placed) > len(set(placed)):
         raise SettingsError(
-            "communities", algorithm, "an algorithm that puts each entity into one community: these overlap"
+            "communities",
+            algorithm,
+            "an algorithm that puts each entity into one community: these overlap",
         )
     return sorted([*parts, *([node] for node in set(range(graph.vcount())).difference(placed))])
 
 
-# --- the hierarchy ---------------------------------------------------------------------------------------------------
+# --- the hierarchy --------------------------------------------------------------------------------
 
 
-def detect(entities: Collection[str], relations: Edges, max_size: int = 12, algorithm: str = LEIDEN) -> list[Community]:
-    """The hierarchy of the entities with these ids, as communities of every level, ordered by level and id.
+def detect(
+    entities: Collection[str], relations: Edges, max_size: int = 12, algorithm: str = LEIDEN
+) -> list[Community]:
+    """The hierarchy of the entities with these ids, as communities of every level, ordered by level
+    and id.
 
-    `max_size` is the size above which a community is split at the next level; none that is not split is larger. For
-    the `algorithm` of the coarsest level see `partition_by`.
+    `max_size` is the size above which a community is split at the next level; none that is not
+    split is larger. For the `algorithm` of the coarsest level see `partition_by`.
     """
     names = sorted(entities)
     if not names:
@@ -185,18 +217,29 @@ def detect(entities: Collection[str], relations: Edges, max_size: int = 12, algo
             for index in part:
                 paths[names[index]] += (names[part[0]],)
         split = _cut if level == MAX_LEVELS - 1 else _split
-        parts = [part for members in parts if len(members) > max_size for part in split(whole, members, max_size)]
+        parts = [
+            part
+            for members in parts
+            if len(members) > max_size
+            for part in split(whole, members, max_size)
+        ]
     return list(_hierarchy(paths, set()).communities)
 
 
 def _split(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
     """Parts of the members, of which there are too many."""
     parts = _leiden(whole.induced_subgraph(members))
-    return [[members[index] for index in part] for part in parts] if len(parts) > 1 else _cut(whole, members, max_size)
+    return (
+        [[members[index] for index in part] for part in parts]
+        if len(parts) > 1
+        else _cut(whole, members, max_size)
+    )
 
 
 def _cut(whole: "igraph.Graph", members: list[int], max_size: int) -> list[list[int]]:
-    """Equal parts of at most `max_size`, of nodes that lie together on a walk from the most connected one outwards."""
+    """Equal parts of at most `max_size`, of nodes that lie together on a walk from the most
+    connected one outwards.
+    """
     import numpy as np
 
     inside = whole.induced_subgraph(members)
@@ -214,8 +257,11 @@ def community_id(level: int, members: Sequence[str]) -> str:
     return content_id("com", str(level), *members)
 
 
-def quality(communities: Sequence[Community], relations: Edges, algorithm: str = LEIDEN) -> CommunityQuality | None:
-    """How well the coarsest level parts the graph of all that has a relation, as `cdlib.evaluation` defines it.
+def quality(
+    communities: Sequence[Community], relations: Edges, algorithm: str = LEIDEN
+) -> CommunityQuality | None:
+    """How well the coarsest level parts the graph of all that has a relation, as `cdlib.evaluation`
+    defines it.
 
     None where nothing has one.
     """
@@ -240,12 +286,14 @@ def quality(communities: Sequence[Community], relations: Edges, algorithm: str =
     )
 
 
-# --- a small change --------------------------------------------------------------------------------------------------
+# --- a small change -------------------------------------------------------------------------------
 
 
 class Hierarchy(Record):
-    """The communities of every level, ordered by level and id; `before` are those of the last generation, `was` tells
-    which of them each has been, and `kept` are the coarsest that stay as they were with all below them."""
+    """The communities of every level, ordered by level and id; `before` are those of the last
+    generation, `was` tells which of them each has been, and `kept` are the coarsest that stay as
+    they were with all below them.
+    """
 
     communities: tuple[Community, ...]
     before: tuple[Community, ...] = ()
@@ -254,38 +302,54 @@ class Hierarchy(Record):
     quality: CommunityQuality | None = None
 
     def reached_by(self, entities: Collection[str], communities: Collection[str]) -> "Hierarchy":
-        """What is left without the coarsest communities, with all below them, that are kept and hold none of these
-        entities and communities."""
+        """What is left without the coarsest communities, with all below them, that are kept and
+        hold none of these entities and communities.
+        """
         now, before = roots_of(self.communities), roots_of(self.before)
         touched = set(entities)
         reached = {now[name] for name in communities if name in now}
-        reached |= {root.id for root in self.communities if root.level == 0 and not touched.isdisjoint(root.members)}
+        reached |= {
+            root.id
+            for root in self.communities
+            if root.level == 0 and not touched.isdisjoint(root.members)
+        }
         standing = self.kept - reached
         return self.model_copy(
             update={
-                "communities": tuple(own for own in self.communities if now[own.id] not in standing),
+                "communities": tuple(
+                    own for own in self.communities if now[own.id] not in standing
+                ),
                 "before": tuple(own for own in self.before if before[own.id] not in standing),
             }
         )
 
 
 def roots_of(communities: Iterable[Community]) -> dict[str, str]:
-    """The coarsest community that each is part of, by ids; those of a level come after those above it."""
+    """The coarsest community that each is part of, by ids; those of a level come after those above
+    it.
+    """
     root: dict[str, str] = {}
     for community in communities:
         root[community.id] = root[community.parent] if community.parent else community.id
     return root
 
 
-def follow(earlier: Sequence[Community], entities: Collection[str], relations: Edges, max_size: int) -> Hierarchy:
+def follow(
+    earlier: Sequence[Community], entities: Collection[str], relations: Edges, max_size: int
+) -> Hierarchy:
     """The earlier hierarchy, which is not empty, with the entities (ids) that there are now.
 
-    Those that had nobody and have relations now are placed like new ones. Coarsest communities that nobody leaves and
-    nobody can join stay as they are, with all below them.
+    Those that had nobody and have relations now are placed like new ones. Coarsest communities that
+    nobody leaves and nobody can join stay as they are, with all below them.
     """
-    present, related = set(entities), {end for relation in relations for end in (relation.source, relation.target)}
+    present, related = (
+        set(entities),
+        {end for relation in relations for end in (relation.source, relation.target)},
+    )
     home = {member: root.id for root in earlier if root.level == 0 for member in root.members}
-    alone = {root.members[0] for root in earlier if root.level == 0 and len(root.members) == 1} & related
+    alone = {
+        root.members[0] for root in earlier if root.level == 0 and len(root.members) == 1
+    } & related
     leaving = (home.keys() - present) | alone
     waiting = sorted(present - (home.keys() - leaving))
     beside: dict[str, dict[str, float]] = {entity: defaultdict(float) for entity in waiting}
@@ -304,15 +368,20 @@ def follow(earlier: Sequence[Community], entities: Collection[str], relations: E
                 placed[member] += (community.id,)
     while waiting:
         tied = {
-            entity: [(placed[other], w) for other, w in beside[entity].items() if other in placed] for entity in waiting
+            entity: [(placed[other], w) for other, w in beside[entity].items() if other in placed]
+            for entity in waiting
         }
         joining = {entity: _heaviest(ties) for entity, ties in tied.items() if ties}
-        if not joining:  # they found communities: the first, for those that it knows to join, and all that know nobody
+        # they found communities: the first, for those that it knows to join, and all that know
+        # nobody
+        if not joining:
             founders = [waiting[0], *(entity for entity in waiting if not beside[entity])]
             joining = {entity: (entity,) for entity in founders}
         placed |= joining
         waiting = [entity for entity in waiting if entity not in joining]
-    new = _hierarchy(_cut_to_size(placed, relations, max_size), {community.id for community in followed})
+    new = _hierarchy(
+        _cut_to_size(placed, relations, max_size), {community.id for community in followed}
+    )
     return Hierarchy(
         communities=tuple(sorted([*same, *new.communities], key=level_and_id)),
         was={**{community.id: community.id for community in same}, **new.was},
@@ -340,9 +409,15 @@ def _cut_to_size(placed: Mapping[str, _Path], relations: Edges, max_size: int) -
     for path, members in leaves.items():
         if len(members) > max_size:
             ids, own = sorted(members), set(members)
-            inside = [relation for relation in relations if relation.source in own and relation.target in own]
+            inside = [
+                relation
+                for relation in relations
+                if relation.source in own and relation.target in own
+            ]
             for part in _cut(_undirected(ids, inside), list(range(len(ids))), max_size):
-                cut |= {ids[index]: (*path[: MAX_LEVELS - 1], f"{path[-1]} {part[0]}") for index in part}
+                cut |= {
+                    ids[index]: (*path[: MAX_LEVELS - 1], f"{path[-1]} {part[0]}") for index in part
+                }
     return {**placed, **cut}
 
 
@@ -379,7 +454,8 @@ async def detect_communities(
     algorithm: str,
     earlier: Sequence[Community] = (),
 ) -> Hierarchy:
-    """Find the community hierarchy of a graph: the earlier one, followed, or where there is none a new one.
+    """Find the community hierarchy of a graph: the earlier one, followed, or where there is none a
+    new one.
 
     Made in a thread, so that calls to models go on meanwhile.
     """
@@ -388,7 +464,11 @@ async def detect_communities(
         if earlier:
             hierarchy = follow(earlier, entities, relations, max_size)
         else:
-            hierarchy = Hierarchy(communities=tuple(detect(entities, relations, max_size, algorithm)))
-        return hierarchy.model_copy(update={"quality": quality(hierarchy.communities, relations, algorithm)})
+            hierarchy = Hierarchy(
+                communities=tuple(detect(entities, relations, max_size, algorithm))
+            )
+        return hierarchy.model_copy(
+            update={"quality": quality(hierarchy.communities, relations, algorithm)}
+        )
 
     return await asyncio.to_thread(made)

@@ -56,20 +56,30 @@ async def dedupe(
     near = open_pairs(read, extractions, documents, embedder) if asks and embedder else []
     pairs = {pair: content_id("dec", resolver.author, pair.model_dump_json()) for _, pair in near}
     known = before.decisions if before else {}
-    decided = {pair: Decided(same=known[key][0], reason=known[key][1]) for pair, key in pairs.items() if key in known}
+    decided = {
+        pair: Decided(same=known[key][0], reason=known[key][1])
+        for pair, key in pairs.items()
+        if key in known
+    }
     asked = [pair for pair in pairs if pair not in decided]
     batches = [asked[at : at + PAIRS_IN_ONE_CALL] for at in range(0, len(asked), PAIRS_IN_ONE_CALL)]
     answers = await gather_or_cancel([_decide(batch, resolver) for batch in batches])
     decided |= {pair: decision for batch, _ in answers for pair, decision in batch.items()}
-    resolved, given = edited(resolve(read, ((keys, decided.get(pair, UNDECIDED)) for keys, pair in near)), edits)
+    resolved, given = edited(
+        resolve(read, ((keys, decided.get(pair, UNDECIDED)) for keys, pair in near)), edits
+    )
     return replace(
         _graph(extractions, documents, resolved, given, before),
         dead_letters=tuple(letter for _, letter in answers if letter),
-        decisions={pairs[pair]: (decision.same, decision.reason) for pair, decision in decided.items()},
+        decisions={
+            pairs[pair]: (decision.same, decision.reason) for pair, decision in decided.items()
+        },
     )
 
 
-async def _decide(pairs: Sequence[Pair], resolver: Resolve) -> tuple[dict[Pair, Decided], DeadLetter | None]:
+async def _decide(
+    pairs: Sequence[Pair], resolver: Resolve
+) -> tuple[dict[Pair, Decided], DeadLetter | None]:
     """The decisions; none, which joins nothing, and a dead letter where the model refuses."""
     try:
         return dict(zip(pairs, await resolver.run(pairs), strict=True)), None
@@ -117,5 +127,7 @@ def _touched(
     changed = set(before.documents)
     lost = {then[0] for at, then in earlier.items() if at[0] in changed or places.get(at) != then}
     new = {now[0] for at, now in places.items() if at[0] in changed or earlier.get(at) != now}
-    again = {group for group, _ in places.values() if before.failed and entity_id(group) in before.failed}
+    again = {
+        group for group, _ in places.values() if before.failed and entity_id(group) in before.failed
+    }
     return lost, lost | new | again

@@ -18,7 +18,11 @@ def steps_before() -> list[State[None]]:
     """Give the final states of the steps that the next step of this flow run goes on from."""
     context = FlowRunContext.get()
     flow_run = context.flow_run if context is not None else None
-    return [state for state in _LAST.get() if flow_run and state.state_details.flow_run_id == flow_run.id]
+    return [
+        state
+        for state in _LAST.get()
+        if flow_run and state.state_details.flow_run_id == flow_run.id
+    ]
 
 
 def step_ended(state: State[None]) -> None:

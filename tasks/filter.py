@@ -1,8 +1,9 @@
-"""Filter: which passages go on to the answer (ERM4's Knowledge Filter, with tiers: entailed, else neutral, else none).
+"""Filter: which passages go on to the answer (ERM4's Knowledge Filter, with tiers: entailed, else
+neutral, else none).
 
-A model's labels stand: what it calls entailment is kept, what is neutral only where nothing is entailed. What
-contradicts a passage that is kept goes on beside it, so that an answer can give and cite both sides. Where no model
-judges, every passage goes on.
+A model's labels stand: what it calls entailment is kept, what is neutral only where nothing is
+entailed. What contradicts a passage that is kept goes on beside it, so that an answer can give and
+cite both sides. Where no model judges, every passage goes on.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,9 @@ MOST_SHOWN = 12  # judged passages, in the trace
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The chunks kept, best first; those of them that are entailed, all where no model judged; the counts of labels."""
+    """The chunks kept, best first; those of them that are entailed, all where no model judged; the
+    counts of labels.
+    """
 
     chunks: tuple[str, ...] = ()
     entailed: tuple[str, ...] = ()
@@ -37,18 +40,25 @@ class FilterResult:
 def filter_request(question: str, passages: Sequence[Passage], all_read: bool) -> FilterRequest:
     """The passages as the filter judges them.
 
-    `all_read`: an answer step reads every passage whatever its label, so that below high effort no model is asked.
+    `all_read`: an answer step reads every passage whatever its label, so that below high effort no
+    model is asked.
     """
-    texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
+    texts = [
+        NumberedText(number, passage.title, passage.text)
+        for number, passage in enumerate(passages, 1)
+    ]
     return FilterRequest(question, texts, all_read=all_read)
 
 
 @step("filter", BRIEF, asks_model=True)
-async def filter_passages(request: FilterRequest, passages: Sequence[Passage], judge: Filter) -> FilterResult:
-    """Judge which passages help, and keep these; the request has those of `passages`, in this order.
+async def filter_passages(
+    request: FilterRequest, passages: Sequence[Passage], judge: Filter
+) -> FilterResult:
+    """Judge which passages help, and keep these; the request has those of `passages`, in this
+    order.
 
-    A model reads whole passages, in one call or in several side by side. A cross-encoder is trained for this: no
-    profile spares it.
+    A model reads whole passages, in one call or in several side by side. A cross-encoder is trained
+    for this: no profile spares it.
     """
     return await helped(
         judge,
@@ -58,12 +68,16 @@ async def filter_passages(request: FilterRequest, passages: Sequence[Passage], j
     )
 
 
-async def _filtered(request: FilterRequest, passages: Sequence[Passage], judge: Filter) -> FilterResult:
+async def _filtered(
+    request: FilterRequest, passages: Sequence[Passage], judge: Filter
+) -> FilterResult:
     judged = judge.judges(request)
     verdicts = await _by_model(request, judge) if judged else [NOT_JUDGED] * len(passages)
     chunks = [passage.chunk for passage in passages]
     labelled = {
-        label: tuple(name for name, verdict in zip(chunks, verdicts, strict=True) if verdict.label == label)
+        label: tuple(
+            name for name, verdict in zip(chunks, verdicts, strict=True) if verdict.label == label
+        )
         for label in ("entailment", "neutral", "contradiction")
     }
     tier = tier_of(labelled["entailment"], labelled["neutral"]) if judged else "all"
@@ -72,10 +86,13 @@ async def _filtered(request: FilterRequest, passages: Sequence[Passage], judge: 
     kept = set(tiers.get(tier, ()))
     kept |= {conflict.chunk for conflict in conflicts if conflict.against_chunk in kept}
     counts = FilterCounts(
-        entailment=len(labelled["entailment"]), neutral=len(labelled["neutral"]),
-        contradiction=len(labelled["contradiction"]), tier=tier,
-        judged=judged_passages(chunks, verdicts), conflicts=conflicts,
-    )  # fmt: skip
+        entailment=len(labelled["entailment"]),
+        neutral=len(labelled["neutral"]),
+        contradiction=len(labelled["contradiction"]),
+        tier=tier,
+        judged=judged_passages(chunks, verdicts),
+        conflicts=conflicts,
+    )
     entailed = labelled["entailment"] if judged else tuple(chunks)
     return FilterResult(tuple(chunk for chunk in chunks if chunk in kept), entailed, counts)
 
@@ -95,25 +112,40 @@ def tier_of(entailed: Sequence[str], neutral: Sequence[str]) -> FilterTier:
     return "entailed" if entailed else "neutral" if neutral else "none"
 
 
-def judged_passages(chunks: Sequence[str], verdicts: Sequence[FilterVerdict]) -> tuple[JudgedPassage, ...]:
-    """The first passages with their labels, and why; what contradicts is among them wherever it stands."""
-    places = sorted(range(len(chunks)), key=lambda place: (verdicts[place].label != "contradiction", place))
+def judged_passages(
+    chunks: Sequence[str], verdicts: Sequence[FilterVerdict]
+) -> tuple[JudgedPassage, ...]:
+    """The first passages with their labels, and why; what contradicts is among them wherever it
+    stands.
+    """
+    places = sorted(
+        range(len(chunks)), key=lambda place: (verdicts[place].label != "contradiction", place)
+    )
     return tuple(
-        JudgedPassage(chunk=chunks[place], label=verdicts[place].label, explanation=verdicts[place].explanation)
+        JudgedPassage(
+            chunk=chunks[place],
+            label=verdicts[place].label,
+            explanation=verdicts[place].explanation,
+        )
         for place in sorted(places[:MOST_SHOWN])
     )
 
 
-def disagreements(passages: Sequence[Passage], verdicts: Sequence[FilterVerdict]) -> tuple[Disagreement, ...]:
+def disagreements(
+    passages: Sequence[Passage], verdicts: Sequence[FilterVerdict]
+) -> tuple[Disagreement, ...]:
     """The contradictions that a model found, each with the passage that it denies."""
     return tuple(
         Disagreement(
-            chunk=passage.chunk, document=passage.document, against_chunk=passages[verdict.against - 1].chunk,
-            against_document=passages[verdict.against - 1].document, explanation=verdict.explanation,
+            chunk=passage.chunk,
+            document=passage.document,
+            against_chunk=passages[verdict.against - 1].chunk,
+            against_document=passages[verdict.against - 1].document,
+            explanation=verdict.explanation,
         )
         for passage, verdict in zip(passages, verdicts, strict=True)
         if verdict.label == "contradiction" and verdict.against is not None
-    )  # fmt: skip
+    )
 
 
 def disagreement_notes(filtered: FilterResult) -> list[Note]:

@@ -1,7 +1,8 @@
 """Graph views: a generation's entities and relations as graphs to work on, and as GraphML.
 
-Two views for NetworkX: directed and typed, an edge for each relation; and undirected and weighted, an edge for each
-pair of entities, which is what communities are detected on (GraphRAG, section 2.3).
+Two views for NetworkX: directed and typed, an edge for each relation; and undirected and weighted,
+an edge for each pair of entities, which is what communities are detected on (GraphRAG, section
+2.3).
 """
 
 from collections import defaultdict
@@ -24,7 +25,8 @@ _LINE_END = regex("\r\n?")
 def directed(
     entities: Sequence[Entity], relations: Sequence[Relation], communities: Sequence[Community] = ()
 ) -> nx.MultiDiGraph:
-    """Nodes are entity ids, edges relations with their id as key; what the records hold is in attributes.
+    """Nodes are entity ids, edges relations with their id as key; what the records hold is in
+    attributes.
 
     An entity's community at level N is its attribute `community_N`. Nodes and edges come by id.
     """
@@ -32,9 +34,15 @@ def directed(
     _add_nodes(graph, entities, communities)
     for relation in sorted(relations, key=lambda relation: relation.id):
         graph.add_edge(
-            relation.source, relation.target, key=relation.id, predicate=relation.predicate,
-            description=relation.description, weight=relation.weight, count=relation.count, keys=relation.keys,
-        )  # fmt: skip
+            relation.source,
+            relation.target,
+            key=relation.id,
+            predicate=relation.predicate,
+            description=relation.description,
+            weight=relation.weight,
+            count=relation.count,
+            keys=relation.keys,
+        )
     return graph
 
 
@@ -43,12 +51,14 @@ def undirected(
 ) -> nx.Graph:
     """One edge for each pair of related entities: parallel and opposite relations add up.
 
-    `weight` is normalised once more, so that the heaviest edge has 1; `count` counts statements, `predicates` lists
-    what the relations say. Nodes are as in `directed`.
+    `weight` is normalised once more, so that the heaviest edge has 1; `count` counts statements,
+    `predicates` lists what the relations say. Nodes are as in `directed`.
     """
     between: dict[tuple[str, str], list[Relation]] = defaultdict(list)
     for relation in sorted(relations, key=lambda relation: relation.id):
-        between[min(relation.source, relation.target), max(relation.source, relation.target)].append(relation)
+        between[
+            min(relation.source, relation.target), max(relation.source, relation.target)
+        ].append(relation)
     # fsum is exact, so that the order of the relations cannot change the last digit.
     weights = {pair: fsum(relation.weight for relation in group) for pair, group in between.items()}
     heaviest = max(weights.values(), default=1.0) or 1.0
@@ -56,13 +66,18 @@ def undirected(
     _add_nodes(graph, entities, communities)
     for (first, second), group in sorted(between.items()):
         graph.add_edge(
-            first, second, weight=weights[first, second] / heaviest, count=sum(relation.count for relation in group),
+            first,
+            second,
+            weight=weights[first, second] / heaviest,
+            count=sum(relation.count for relation in group),
             predicates=tuple(sorted({relation.predicate for relation in group})),
-        )  # fmt: skip
+        )
     return graph
 
 
-def _add_nodes(graph: nx.Graph, entities: Sequence[Entity], communities: Sequence[Community]) -> None:
+def _add_nodes(
+    graph: nx.Graph, entities: Sequence[Entity], communities: Sequence[Community]
+) -> None:
     levels: dict[str, dict[str, str]] = defaultdict(dict)
     last = max((community.level for community in communities), default=0)
     for community in sorted(communities, key=lambda community: community.level):
@@ -77,11 +92,13 @@ def _add_nodes(graph: nx.Graph, entities: Sequence[Entity], communities: Sequenc
 def write_graphml(graph: nx.Graph, path: Path) -> None:
     """The graph as GraphML 1.0; lists are joined by semicolons.
 
-    A character that XML cannot hold stands as U+FFFD, so that the file is valid whatever the documents hold. Equal
-    graphs give equal bytes.
+    A character that XML cannot hold stands as U+FFFD, so that the file is valid whatever the
+    documents hold. Equal graphs give equal bytes.
     """
     written = graph.copy()
-    for attributes in (data for *_, data in chain(written.nodes(data=True), written.edges(data=True))):
+    for attributes in (
+        data for *_, data in chain(written.nodes(data=True), written.edges(data=True))
+    ):
         for name, value in attributes.items():
             if isinstance(value, str | tuple):
                 text = value if isinstance(value, str) else "; ".join(map(str, value))

@@ -1,13 +1,15 @@
-"""Memory: whether it knows enough or the documents must be searched, and what it keeps of an answer (ERM4).
+"""Memory: whether it knows enough or the documents must be searched, and what it keeps of an answer
+(ERM4).
 
-The trigger check (Retrieval Trigger): Pop(q) counts the distinct sources whose remembered title is close to the query;
-at θ or more memory is used. A remembered title counts only if it asks the same of the same things
-(`tasks.question_similarity`): questions that differ in one name, year or relation are close in meaning and need
-different evidence.
+The trigger check (Retrieval Trigger): Pop(q) counts the distinct sources whose remembered title is
+close to the query; at θ or more memory is used. A remembered title counts only if it asks the same
+of the same things (`tasks.question_similarity`): questions that differ in one name, year or
+relation are close in meaning and need different evidence.
 
-To remember (Memory Knowledge Reservoir): for each document whose passages are kept the question as title, the passages
-as content. Entries carry the chunk ids that the whole answer rests on, which are content hashes: what has changed in
-the documents is never served again, and half of an answer's evidence never stands for all of it.
+To remember (Memory Knowledge Reservoir): for each document whose passages are kept the question as
+title, the passages as content. Entries carry the chunk ids that the whole answer rests on, which
+are content hashes: what has changed in the documents is never served again, and half of an answer's
+evidence never stands for all of it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,8 +30,10 @@ _SUPPORT: tuple[Fallback, ...] = ("none", "partial", "ungrounded", "abstained")
 
 @dataclass(frozen=True)
 class QuestionMemory:
-    """Memory as one question uses it: the reservoir, and how questions are compared in a generation (τ, θ). Where
-    memory has no part in the question it is not `open`: it offers nothing, and nothing is kept."""
+    """Memory as one question uses it: the reservoir, and how questions are compared in a generation
+    (τ, θ). Where memory has no part in the question it is not `open`: it offers nothing, and
+    nothing is kept.
+    """
 
     reservoir: Memory
     features: QuestionFeatures
@@ -43,7 +47,8 @@ class QuestionMemory:
     def offered(self, queries: Sequence[str]) -> list[MemoryEntry]:
         """The entries for the queries that hold in this generation.
 
-        After a rollback later ones are still there: they were chosen among documents that this one lacks.
+        After a rollback later ones are still there: they were chosen among documents that this one
+        lacks.
         """
         asked = [self.features.asked(query) for query in queries if self.open]
         entries = [entry for query in asked for entry in self.reservoir.found_by(keys(query))]
@@ -72,8 +77,9 @@ class QuestionMemory:
 
 
 class Recall(Record):
-    """The decision for each query, the chunk ids that memory offers where it is used, and how well the answers were
-    supported that they come from."""
+    """The decision for each query, the chunk ids that memory offers where it is used, and how well
+    the answers were supported that they come from.
+    """
 
     decisions: tuple[TriggerDecision, ...]
     chunks: tuple[str, ...]
@@ -81,20 +87,25 @@ class Recall(Record):
 
     @property
     def used(self) -> bool:
-        """Whether memory serves the question, the first of the queries, or all its other queries: nothing need be
-        searched."""
+        """Whether memory serves the question, the first of the queries, or all its other queries:
+        nothing need be searched.
+        """
         if not self.chunks:
             return False
         first, *others = (decision.use_memory for decision in self.decisions)
         return first or (bool(others) and all(others))
 
     def suffices(self, support: Fallback) -> bool:
-        """Whether an answer from memory is supported as well as the answer that memory was made from."""
+        """Whether an answer from memory is supported as well as the answer that memory was made
+        from.
+        """
         return _SUPPORT.index(support) <= _SUPPORT.index(self.support)
 
     def passed_over(self) -> "Recall":
         """Nothing used after all: what memory had did not do."""
-        decisions = tuple(decision.model_copy(update={"use_memory": False}) for decision in self.decisions)
+        decisions = tuple(
+            decision.model_copy(update={"use_memory": False}) for decision in self.decisions
+        )
         return Recall(decisions=decisions, chunks=())
 
 
@@ -109,23 +120,35 @@ async def check_trigger(queries: Sequence[str], memory: QuestionMemory) -> Recal
         matches = [entry for entry in entries if near.get(entry.title, -1.0) >= memory.tau]
         pop = len({entry.source for entry in matches})
         use = pop >= memory.theta
-        decisions.append(TriggerDecision(query=query, pop=pop, threshold=memory.theta, tau=memory.tau, use_memory=use))
+        decisions.append(
+            TriggerDecision(
+                query=query, pop=pop, threshold=memory.theta, tau=memory.tau, use_memory=use
+            )
+        )
         if use:
             matches.sort(key=lambda entry: (-near[entry.title], entry.source, entry.title))
             close |= {(entry.source, entry.title): entry for entry in matches}
     return Recall(
         decisions=tuple(decisions),
-        chunks=tuple(dict.fromkeys(chunk for entry in close.values() for chunk in entry.ranked or entry.evidence)),
-        support=min((entry.support for entry in close.values()), key=_SUPPORT.index, default="none"),
+        chunks=tuple(
+            dict.fromkeys(
+                chunk for entry in close.values() for chunk in entry.ranked or entry.evidence
+            )
+        ),
+        support=min(
+            (entry.support for entry in close.values()), key=_SUPPORT.index, default="none"
+        ),
     )
 
 
-# --- remember --------------------------------------------------------------------------------------------------------
+# --- remember -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """An answered question: the passages that were read, those of them that are entailed, and its parts."""
+    """An answered question: the passages that were read, those of them that are entailed, and its
+    parts.
+    """
 
     question: str
     answered: Answered
@@ -135,12 +158,16 @@ class Lesson:
 
 
 @step("remember")
-async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[[str], Passage]) -> None:
-    """Keep the knowledge that an answer rests on, one entry a document; `passage_of` gives what is cited unread.
+async def remember(
+    lesson: Lesson, memory: QuestionMemory, passage_of: Callable[[str], Passage]
+) -> None:
+    """Keep the knowledge that an answer rests on, one entry a document; `passage_of` gives what is
+    cited unread.
 
-    A supported answer rests on what it cites. Where it is less, the knowledge is there and nobody can say which part of
-    it matters: all that was read is kept, to be filtered again for each question. Excerpts are chosen by words: what
-    they leave out may be what the answer rests on. Nothing entailed, nothing kept.
+    A supported answer rests on what it cites. Where it is less, the knowledge is there and nobody
+    can say which part of it matters: all that was read is kept, to be filtered again for each
+    question. Excerpts are chosen by words: what they leave out may be what the answer rests on.
+    Nothing entailed, nothing kept.
     """
     answered = lesson.answered
     used = [chunk for part in lesson.parts for chunk in part.evidence]
@@ -164,7 +191,8 @@ async def remember(lesson: Lesson, memory: QuestionMemory, passage_of: Callable[
             evidence=tuple(chosen),
             documents=tuple(sorted(by_document)),
             generation=memory.generation,
-            # Nobody has judged excerpts: whatever a model answers from the same passages does as well.
+            # Nobody has judged excerpts: whatever a model answers from the same passages does as
+            # well.
             support="ungrounded" if answered.answered_by == "excerpts" else answered.fallback,
             surroundings=surroundings,
             ranked=tuple(chosen),

@@ -11,7 +11,16 @@ from functools import lru_cache
 from prompts.text.amounts import MONTH_OF
 from prompts.text.question import parse_question
 from prompts.text.regex import regex
-from prompts.text.words import HAN_STOP, STOPWORDS, WORD, content_terms, fold, is_han, terms, word_terms
+from prompts.text.words import (
+    HAN_STOP,
+    STOPWORDS,
+    WORD,
+    content_terms,
+    fold,
+    is_han,
+    terms,
+    word_terms,
+)
 from storage.records import content_id
 from tasks.retrieve.search import SearchIndex
 from tasks.traverse.entity_names import NamedEntity, Spellings
@@ -22,7 +31,9 @@ _FIGURE_OF |= {word: f"m{number}" for word, number in MONTH_OF.items() if word !
 _HAN_DIGITS = {digit: str(value) for value, digit in enumerate("一二三四五六七八九十", 1)}
 _NUMBER = regex(r"\d+(?:[.,]\d+)*")
 # Words that are left out of a search and yet change what is asked.
-_TELLING = frozenset("not no never without before after more most less least than from to over under own".split())
+_TELLING = frozenset(
+    "not no never without before after more most less least than from to over under own".split()
+)
 # Words that only say that a person, a number or a date is asked for: `expects` tells that.
 _ASKING = frozenset("person people year date number amount name have many much".split())
 # What asks or fills in Chinese, beside the characters that say nothing anywhere.
@@ -59,7 +70,11 @@ def taken_apart(text: str, mentions: Sequence[NamedEntity]) -> ComparedQuestion:
         elif word in _TELLING or word not in STOPWORDS | _ASKING:
             words += word_terms(word)
     if han := is_han(text):
-        said = [sign for sign in _ASKING_HAN.sub("", fold(text)) if sign.isalnum() and sign not in HAN_STOP]
+        said = [
+            sign
+            for sign in _ASKING_HAN.sub("", fold(text))
+            if sign.isalnum() and sign not in HAN_STOP
+        ]
         characters = [_HAN_DIGITS.get(sign, sign) for sign in said]
         figures = [sign for sign in characters if sign.isdigit()]
         words = sorted(sign for sign in characters if not sign.isdigit())
@@ -128,7 +143,9 @@ class QuestionFeatures:
 
     def _asked(self, text: str) -> ComparedQuestion:
         mentions = self._spellings.named(text)
-        return taken_apart(text, [mention for mention in mentions if not mention.doubtful] or mentions)
+        return taken_apart(
+            text, [mention for mention in mentions if not mention.doubtful] or mentions
+        )
 
     def _digest(self, text: str) -> str:
         """A hash of all chunks that hold the rarest name in a question, or its rarest words.

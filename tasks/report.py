@@ -1,16 +1,17 @@
-"""Community reports: one cited report a community (GraphRAG 2.5), and which of them a small change leaves valid.
+"""Community reports: one cited report a community (GraphRAG 2.5), and which of them a small change
+leaves valid.
 
-A community that a level took over unchanged from the one above has that one's report; single entities have none. A
-report whose inputs did not change is taken over from the last generation.
+A community that a level took over unchanged from the one above has that one's report; single
+entities have none. A report whose inputs did not change is taken over from the last generation.
 
-A report is written from all edges of its community where they fit: by the combined degree of their ends, each with the
-two entities that it ties, and what is claimed of these. Where they do not fit, sub-communities give way to their own
-reports, the one with the longest element summaries first, until the rest fits. What then still is too much is cut at
-the end of that order.
+A report is written from all edges of its community where they fit: by the combined degree of their
+ends, each with the two entities that it ties, and what is claimed of these. Where they do not fit,
+sub-communities give way to their own reports, the one with the longest element summaries first,
+until the rest fits. What then still is too much is cut at the end of that order.
 
-Where anything that a community knew has gone or changed, its report is written anew. Where something was only added, it
-stands until what was added is more than a set share of the community: else one new document would rewrite the reports
-of all the levels above it.
+Where anything that a community knew has gone or changed, its report is written anew. Where
+something was only added, it stands until what was added is more than a set share of the community:
+else one new document would rewrite the reports of all the levels above it.
 """
 
 from bisect import bisect_left
@@ -21,7 +22,16 @@ from prompts.engine.effort import LIMITS
 from prompts.engine.errors import ModelRefused
 from prompts.report import ReportWritten, StatementGiven, WriteReports, report_offline
 from prompts.text.tokens import count_tokens
-from storage.graph_records import Claim, Community, Entity, Finding, Occurrence, Relation, Report, TextSpan
+from storage.graph_records import (
+    Claim,
+    Community,
+    Entity,
+    Finding,
+    Occurrence,
+    Relation,
+    Report,
+    TextSpan,
+)
 from storage.records import Chunk, DeadLetter, Record, by_key, content_id
 from tasks.batches import gather_or_cancel, portions
 from tasks.communities import Hierarchy, level_and_id, roots_of
@@ -37,12 +47,14 @@ _BETWEEN = 4  # tokens: a number, brackets, quotes and the line's end
 Progress = Callable[[int, int], object]
 
 
-# --- what a report is written from -----------------------------------------------------------------------------------
+# --- what a report is written from ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ReportEvidence:
-    """What reports are written from; `reports` are those that stand, and stand in for sub-communities."""
+    """What reports are written from; `reports` are those that stand, and stand in for
+    sub-communities.
+    """
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
@@ -55,8 +67,9 @@ class ReportEvidence:
 class ReportContext(Record):
     """What one report is written from, and the hash of it.
 
-    `members`: (name, description) of entities, and (title, summary) of the reports that stand in for sub-communities.
-    `places`: for each statement that is given those that say it, the telling one first.
+    `members`: (name, description) of entities, and (title, summary) of the reports that stand in
+    for sub-communities. `places`: for each statement that is given those that say it, the telling
+    one first.
     """
 
     members: tuple[tuple[str, str], ...]
@@ -89,9 +102,13 @@ class _Elements:
 
 
 class ReportContextBuilder:
-    """The evidence of a generation, indexed for what lies inside a community, and the reports written so far."""
+    """The evidence of a generation, indexed for what lies inside a community, and the reports
+    written so far.
+    """
 
-    def __init__(self, evidence: ReportEvidence, communities: Sequence[Community], limit: int) -> None:
+    def __init__(
+        self, evidence: ReportEvidence, communities: Sequence[Community], limit: int
+    ) -> None:
         self.limit = limit
         self.reports: dict[str, Report] = {}
         self._counted: dict[str, int] = {}
@@ -103,27 +120,36 @@ class ReportContextBuilder:
         self._below = by_key((community.parent or "", community) for community in communities)
 
     def context(self, community: Community, model: str) -> ReportContext:
-        """All element summaries as the context of what `model` writes, shortened where they do not fit. The reports of
-        the sub-communities must be there already."""
+        """All element summaries as the context of what `model` writes, shortened where they do not
+        fit. The reports of the sub-communities must be there already.
+        """
         elements = everything = self._elements(community.members)
         # No text has more tokens than bytes, and counting takes longer than all else here.
         if sum(len(text.encode()) + _BETWEEN for text in self._texts(elements)) > self.limit:
             parts = self._longest_first(community)
             # Each that is replaced makes it smaller: the fewest that let the rest fit.
             fewest = bisect_left(
-                range(len(parts)), True,
-                key=lambda count: self._size(self._without(everything, parts[:count])) <= self.limit,
-            )  # fmt: skip
+                range(len(parts)),
+                True,
+                key=lambda count: (
+                    self._size(self._without(everything, parts[:count])) <= self.limit
+                ),
+            )
             elements = self._without(everything, parts[:fewest])
             if self._size(elements) > self.limit:
                 elements = self._cut(elements)
         return self._context(elements, model)
 
-    # --- elements ----------------------------------------------------------------------------------------------------
+    # --- elements ---------------------------------------------------------------------------------
 
     def _elements(self, ids: Iterable[str]) -> _Elements:
         inside = set(ids)
-        relations = [r for member in sorted(inside) for r in self._touching.get(member, ()) if r.target in inside]
+        relations = [
+            r
+            for member in sorted(inside)
+            for r in self._touching.get(member, ())
+            if r.target in inside
+        ]
         relations.sort(key=lambda r: (-self._degree(r), r.id))
         edges: dict[tuple[str, str, int], _Edge] = {}
         for edge in map(self._edge, relations):
@@ -131,15 +157,22 @@ class ReportContextBuilder:
         members = self._by_rank(inside)
         return _Elements(members, self._with_claims(edges, members))
 
-    def _with_claims(self, edges: Mapping[tuple[str, str, int], _Edge], members: Sequence[str]) -> list[_Edge]:
+    def _with_claims(
+        self, edges: Mapping[tuple[str, str, int], _Edge], members: Sequence[str]
+    ) -> list[_Edge]:
         """Before each edge the claims about its ends; at last those about members without an edge.
 
         What an edge says already is not said again.
         """
         known, inside = set(edges), set(members)
-        left = {member: [self._claim(claim, inside) for claim in self._claims.get(member, ())] for member in members}
+        left = {
+            member: [self._claim(claim, inside) for claim in self._claims.get(member, ())]
+            for member in members
+        }
         ordered: list[_Edge] = []
-        groups: list[tuple[Sequence[str], int, list[_Edge]]] = [(e.ends, e.degree, [e]) for e in edges.values()]
+        groups: list[tuple[Sequence[str], int, list[_Edge]]] = [
+            (e.ends, e.degree, [e]) for e in edges.values()
+        ]
         for ends, degree, own in [*groups, (members, 0, [])]:
             for claim in (claim for end in ends for claim in left.pop(end, ())):
                 if claim.key not in known:
@@ -158,13 +191,18 @@ class ReportContextBuilder:
     def _by_rank(self, ids: Iterable[str]) -> list[str]:
         """Most connected first."""
         entities = [self._entities[name] for name in ids]
-        return [e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))]
+        return [
+            e.id for e in sorted(entities, key=lambda e: (-e.degree, -e.mentions, e.name, e.id))
+        ]
 
     def _edge(self, relation: Relation) -> _Edge:
         places = self._places.get(relation.id, [])
-        # Of several statements that one is cited whose words are given; a description in a model's words rests on all.
+        # Of several statements that one is cited whose words are given; a description in a model's
+        # words rests on all.
         if len(places) > 1 and relation.description:
-            places = [place for place in places if relation.description in self._quoted(place)][:1] or places
+            places = [place for place in places if relation.description in self._quoted(place)][
+                :1
+            ] or places
         elif not relation.description:
             places = places[:1]
         text = relation.description or self._quoted(places[0])
@@ -172,7 +210,9 @@ class ReportContextBuilder:
         return _Edge(text, (relation.source, relation.target), self._degree(relation), spans)
 
     def _span(self, place: Occurrence | Claim) -> TextSpan:
-        return TextSpan(document=self._chunks[place.chunk].document, start=place.start, end=place.end)
+        return TextSpan(
+            document=self._chunks[place.chunk].document, start=place.start, end=place.end
+        )
 
     def _quoted(self, place: Occurrence | Claim) -> str:
         chunk = self._chunks[place.chunk]
@@ -181,24 +221,36 @@ class ReportContextBuilder:
     def _degree(self, relation: Relation) -> int:
         return self._entities[relation.source].degree + self._entities[relation.target].degree
 
-    # --- sub-communities ---------------------------------------------------------------------------------------------
+    # --- sub-communities --------------------------------------------------------------------------
 
     def _longest_first(self, community: Community) -> list[Community]:
-        """The sub-communities whose report is shorter than their element summaries, by the size of these."""
+        """The sub-communities whose report is shorter than their element summaries, by the size of
+        these.
+        """
         below = self._below.get(community.id, [])
-        sizes = {part.id: self._size(self._elements(part.members)) for part in below if part.id in self.reports}
+        sizes = {
+            part.id: self._size(self._elements(part.members))
+            for part in below
+            if part.id in self.reports
+        }
         shorter = [part for part in below if self._report_size(part) < sizes.get(part.id, 0)]
         return sorted(shorter, key=lambda part: (-sizes[part.id], part.id))
 
     def _report_size(self, part: Community) -> int:
-        return self._size(_Elements([], [], [self.reports[part.id]])) if part.id in self.reports else 0
+        return (
+            self._size(_Elements([], [], [self.reports[part.id]])) if part.id in self.reports else 0
+        )
 
     def _without(self, everything: _Elements, replaced: Sequence[Community]) -> _Elements:
         """Reports in place of some sub-communities; edges between two communities stay."""
         home = {member: part.id for part in replaced for member in part.members}
         return _Elements(
             [member for member in everything.members if member not in home],
-            [edge for edge in everything.edges if edge.ends[0] not in home or len(set(map(home.get, edge.ends))) > 1],
+            [
+                edge
+                for edge in everything.edges
+                if edge.ends[0] not in home or len(set(map(home.get, edge.ends))) > 1
+            ],
             [self.reports[part.id] for part in replaced],
         )
 
@@ -221,7 +273,7 @@ class ReportContextBuilder:
             members |= dict.fromkeys(new)
         return _Elements(self._by_rank(members), edges, reports)
 
-    # --- context -----------------------------------------------------------------------------------------------------
+    # --- context ----------------------------------------------------------------------------------
 
     def _size(self, elements: _Elements) -> int:
         texts = self._texts(elements)
@@ -231,20 +283,35 @@ class ReportContextBuilder:
 
     def _texts(self, elements: _Elements) -> list[str]:
         texts = [edge.text for edge in elements.edges]
-        texts += [f"{self._entities[member].name}: {self._entities[member].description}" for member in elements.members]
+        texts += [
+            f"{self._entities[member].name}: {self._entities[member].description}"
+            for member in elements.members
+        ]
         for report in elements.reports:
-            texts += [report.title, report.summary, *(finding.explanation for finding in report.findings)]
+            texts += [
+                report.title,
+                report.summary,
+                *(finding.explanation for finding in report.findings),
+            ]
         return texts
 
     def _context(self, elements: _Elements, model: str) -> ReportContext:
         members = [(report.title, report.summary) for report in elements.reports]
-        members += [(self._entities[member].name, self._entities[member].description) for member in elements.members]
+        members += [
+            (self._entities[member].name, self._entities[member].description)
+            for member in elements.members
+        ]
         statements = [
             (finding.explanation, (report.title,), 0, finding.places)
             for report in elements.reports
             for finding in report.findings
         ] + [
-            (edge.text, tuple(self._entities[end].name for end in edge.ends), edge.degree, edge.places)
+            (
+                edge.text,
+                tuple(self._entities[end].name for end in edge.ends),
+                edge.degree,
+                edge.places,
+            )
             for edge in elements.edges
         ]
         given = tuple(
@@ -256,11 +323,13 @@ class ReportContextBuilder:
         return ReportContext(members=tuple(members), given=given, places=places, inputs=inputs)
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 class WrittenReports(Record):
-    """Reports in the order of their communities; a dead letter for each that a model refused to write."""
+    """Reports in the order of their communities; a dead letter for each that a model refused to
+    write.
+    """
 
     reports: tuple[Report, ...]
     dead_letters: tuple[DeadLetter, ...]
@@ -275,14 +344,18 @@ async def report(
     limit: int = REPORT_TOKENS,
     progress: Progress = lambda _done, _total: None,
 ) -> WrittenReports:
-    """Write reports of all communities of several entities that have a statement; `known`: by input hashes.
-    Reports that the evidence holds are not written again.
+    """Write reports of all communities of several entities that have a statement; `known`: by input
+    hashes. Reports that the evidence holds are not written again.
 
-    What is written from fits into `limit` tokens. Each level goes out at once, from the last one up; `told` hears after
-    each how many of how many are there. Where a model gives no usable answer the statements are quoted instead, until
-    the next run asks again.
+    What is written from fits into `limit` tokens. Each level goes out at once, from the last one
+    up; `told` hears after each how many of how many are there. Where a model gives no usable answer
+    the statements are quoted instead, until the next run asks again.
     """
-    builder, letters, author = ReportContextBuilder(evidence, communities, limit), list[DeadLetter](), writer.author
+    builder, letters, author = (
+        ReportContextBuilder(evidence, communities, limit),
+        list[DeadLetter](),
+        writer.author,
+    )
     reports = builder.reports
     reports.update({report.community: report for report in evidence.reports})
 
@@ -290,8 +363,14 @@ async def report(
         try:
             written = await writer.run(context.members, context.given)
         except ModelRefused as error:
-            letters.append(DeadLetter(item=community.id, step="report", error=error.message, remedy=error.remedy))
-            return _finish(community, report_offline(context.members, context.given), context, _NOT_AS_ASKED)
+            letters.append(
+                DeadLetter(
+                    item=community.id, step="report", error=error.message, remedy=error.remedy
+                )
+            )
+            return _finish(
+                community, report_offline(context.members, context.given), context, _NOT_AS_ASKED
+            )
         return _finish(community, written, context, context.inputs)
 
     todo = [community for community in of_several(communities) if community.id not in reports]
@@ -304,7 +383,10 @@ async def report(
             if context.inputs in known and context.given:
                 update = {"community": community.id, "level": level, "stale": 0.0}
                 reports[community.id] = known[context.inputs].model_copy(update=update)
-            elif context.given and (written := writer.sure(context.members, context.given)) is not None:
+            elif (
+                context.given
+                and (written := writer.sure(context.members, context.given)) is not None
+            ):
                 reports[community.id] = _finish(community, written, context, context.inputs)
             elif context.given:
                 asked.append((community, context))
@@ -313,19 +395,25 @@ async def report(
             reports[made.community] = made
         progress(sum(community.level >= level for community in todo), len(todo))
     return WrittenReports(
-        reports=tuple(reports[community.id] for community in communities if community.id in reports),
+        reports=tuple(
+            reports[community.id] for community in communities if community.id in reports
+        ),
         dead_letters=tuple(sorted(letters, key=lambda letter: letter.item)),
     )
 
 
 def by_root(communities: Sequence[Community], most: int = MOST_ENTITIES) -> list[list[Community]]:
-    """The communities, those of a level after those above it, in portions of at most so many entities, each root with
-    all below it: no report depends on what is under another root."""
+    """The communities, those of a level after those above it, in portions of at most so many
+    entities, each root with all below it: no report depends on what is under another root.
+    """
     root = roots_of(communities)
     below = by_key((root[community.id], community) for community in communities)
     trees = list(below.values())
     together = portions([len(tree[0].members) for tree in trees], most)
-    return [sorted((own for place in places for own in trees[place]), key=level_and_id) for places in together]
+    return [
+        sorted((own for place in places for own in trees[place]), key=level_and_id)
+        for places in together
+    ]
 
 
 def of_several(communities: Sequence[Community]) -> list[Community]:
@@ -333,9 +421,12 @@ def of_several(communities: Sequence[Community]) -> list[Community]:
     return [community for community in communities if len(community.members) > 1]
 
 
-def _finish(community: Community, written: ReportWritten, context: ReportContext, inputs: str) -> Report:
-    """Bind each finding to all places of the statements that it cites; a number that was not given is dropped, and a
-    finding left without any with it: it rests on nothing."""
+def _finish(
+    community: Community, written: ReportWritten, context: ReportContext, inputs: str
+) -> Report:
+    """Bind each finding to all places of the statements that it cites; a number that was not given
+    is dropped, and a finding left without any with it: it rests on nothing.
+    """
     places_of = dict(enumerate(context.places, 1))
     findings = []
     for finding in written.findings:
@@ -344,14 +435,21 @@ def _finish(community: Community, written: ReportWritten, context: ReportContext
             first, *more = dict.fromkeys(cited)
             findings.append(
                 Finding(
-                    summary=finding.summary, explanation=finding.explanation, document=first.document,
-                    start=first.start, end=first.end, more=tuple(more),
+                    summary=finding.summary,
+                    explanation=finding.explanation,
+                    document=first.document,
+                    start=first.start,
+                    end=first.end,
+                    more=tuple(more),
                 )
-            )  # fmt: skip
+            )
     return Report(
-        **written.model_dump(exclude={"findings"}), community=community.id, level=community.level,
-        findings=tuple(findings), inputs=inputs,
-    )  # fmt: skip
+        **written.model_dump(exclude={"findings"}),
+        community=community.id,
+        level=community.level,
+        findings=tuple(findings),
+        inputs=inputs,
+    )
 
 
 def still_valid_reports(
@@ -361,10 +459,12 @@ def still_valid_reports(
     touched: Collection[str],
     limit: float,
 ) -> list[Report]:
-    """The reports that stand of those before the change, as reports of what their communities have become.
+    """The reports that stand of those before the change, as reports of what their communities have
+    become.
 
-    `lost` are entities of which something has gone or changed, `touched` these and those that something was added to;
-    `limit` is the share of a community's members that may be touched before its report is written anew.
+    `lost` are entities of which something has gone or changed, `touched` these and those that
+    something was added to; `limit` is the share of a community's members that may be touched before
+    its report is written anew.
     """
     members = {community.id: community.members for community in hierarchy.before}
     written = {report.community: report for report in reports if report.inputs}
@@ -377,9 +477,13 @@ def still_valid_reports(
             or not set(members[was]) <= set(community.members)
         ):
             continue
-        stale = written[was].stale + sum(member in touched for member in community.members) / len(community.members)
+        stale = written[was].stale + sum(member in touched for member in community.members) / len(
+            community.members
+        )
         if stale <= limit:
             valid.append(
-                written[was].model_copy(update={"community": community.id, "level": community.level, "stale": stale})
+                written[was].model_copy(
+                    update={"community": community.id, "level": community.level, "stale": stale}
+                )
             )
     return valid

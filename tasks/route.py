@@ -1,4 +1,6 @@
-"""Route: the mode that answers a question, and the structure of knowledge that it gets (StructRAG, section 2.2)."""
+"""Route: the mode that answers a question, and the structure of knowledge that it gets (StructRAG,
+section 2.2).
+"""
 
 from collections.abc import Sequence
 
@@ -17,7 +19,9 @@ FIRST_UNITS = 12  # of the best passages tell whether they are rows
 
 
 def question_type(ask: ParsedQuestion) -> QuestionType:
-    """PolyG's type: what of (subject, predicate, object) is missing; nested where one question holds several."""
+    """PolyG's type: what of (subject, predicate, object) is missing; nested where one question
+    holds several.
+    """
     if ask.form == "compare" or (ask.form in {"fact", "list", "yesno"} and is_nested(ask)):
         return "nested"
     if ask.form == "connect":
@@ -30,7 +34,9 @@ def question_type(ask: ParsedQuestion) -> QuestionType:
 
 
 def core_content(pool: Sequence[Evidence]) -> list[str]:
-    """Titles of the documents, or their first sentences where they have none; the first piece of each speaks."""
+    """Titles of the documents, or their first sentences where they have none; the first piece of
+    each speaks.
+    """
     first: dict[str, str] = {}
     for piece in pool:
         first.setdefault(piece.document, piece.title or piece.text)
@@ -44,22 +50,38 @@ def is_tabular(first: Sequence[Evidence]) -> bool:
 
 @step("route", BRIEF, asks_model=True)
 async def choose_structure(
-    ask: ParsedQuestion, core: Sequence[str], tabular: bool, router: Route, forced: StructureType | None
+    ask: ParsedQuestion,
+    core: Sequence[str],
+    tabular: bool,
+    router: Route,
+    forced: StructureType | None,
 ) -> RouteDecision:
-    """Choose the structure that suits the question, with confidence, margin and reason, or take the caller's own.
+    """Choose the structure that suits the question, with confidence, margin and reason, or take the
+    caller's own.
 
-    `core` are the titles or first sentences of the documents found, `tabular` says whether the best passages are rows.
+    `core` are the titles or first sentences of the documents found, `tabular` says whether the best
+    passages are rows.
     """
     if forced is not None:
-        return RouteDecision(type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller")
+        return RouteDecision(
+            type=forced, confidence=1.0, margin=1.0, reason="asked for by the caller"
+        )
     as_they_are = Routed(reason=AS_THEY_ARE, structure="chunk", confidence=1.0, margin=1.0)
-    routed = await helped(router, lambda step: step.run(ask, core, tabular), AS_THEY_ARE, otherwise=lambda: as_they_are)
+    routed = await helped(
+        router,
+        lambda step: step.run(ask, core, tabular),
+        AS_THEY_ARE,
+        otherwise=lambda: as_they_are,
+    )
     return RouteDecision(
-        type=routed.structure, confidence=routed.confidence, margin=routed.margin, reason=routed.reason
+        type=routed.structure,
+        confidence=routed.confidence,
+        margin=routed.margin,
+        reason=routed.reason,
     )
 
 
-# --- the mode --------------------------------------------------------------------------------------------------------
+# --- the mode -------------------------------------------------------------------------------------
 
 SEARCH: Mode = "struct"
 WHOLE: frozenset[Mode] = frozenset({"global", "drift"})
@@ -70,16 +92,23 @@ WALK = "the graph's triples answer it"
 
 @step("choose", BRIEF, asks_model=True)
 async def choose(
-    ask: ParsedQuestion, titles: Sequence[str], walk: str | None, sizes: ReportSizes, chooser: Choose
+    ask: ParsedQuestion,
+    titles: Sequence[str],
+    walk: str | None,
+    sizes: ReportSizes,
+    chooser: Choose,
 ) -> ModeDecision:
     """Decide whether the question is about the whole collection or a part of it.
 
-    `walk` says along what a walk over the graph's triples comes to an answer; None: there is no such walk. Then no
-    model is asked, except at high effort: then it is walked unless the question is about the whole.
+    `walk` says along what a walk over the graph's triples comes to an answer; None: there is no
+    such walk. Then no model is asked, except at high effort: then it is walked unless the question
+    is about the whole.
     """
     if walk is not None and (chooser.is_offline or chooser.spares(WALK)):
         return ModeDecision(mode="traverse", confidence=1.0, reason=f"{WALK}: {walk}")
-    scope = await helped(chooser, lambda step: step.run(ask, titles), "the question's wording chooses")
+    scope = await helped(
+        chooser, lambda step: step.run(ask, titles), "the question's wording chooses"
+    )
     mode, reason = SEARCH, f"about a part of the documents: {scope.reason}"
     if scope.about == "whole" and sizes.reports:
         mode, reason = whole_mode(sizes), f"about the whole collection: {scope.reason}"

@@ -1,4 +1,5 @@
-"""Whether a sentence can state what a claim states: as much negated, with the same names, the same way round.
+"""Whether a sentence can state what a claim states: as much negated, with the same names, the same
+way round.
 
 Words that a claim shares with a source do not show this: "Voss did not build the weir" and "The
 weir built Voss" share every word with "Voss built the weir".
@@ -18,13 +19,16 @@ from prompts.text.words import content_terms, fold, is_han
 _CLAUSE_END = re.compile(
     r"[,;:()—，；：。（）]|\b(?:and|but|while|whereas|although|though|or|und|aber|et|mais|y|pero)\b|但是?|而且?|并且"
 )
-# The segmenter's tags of words that a Chinese name begins with (nouns, places, Latin letters), and goes on with.
+# The segmenter's tags of words that a Chinese name begins with (nouns, places, Latin letters), and
+# goes on with.
 _NOUN, _IN_NAME = frozenset("nse"), frozenset("nsea")
 _BY = re.compile(r"\b(?:by|von|par|por)\b|由|被", re.IGNORECASE)
 
 
 class _Clause(NamedTuple):
-    """A clause of a source, folded, with its terms, the sentence that it stands in and the source's title."""
+    """A clause of a source, folded, with its terms, the sentence that it stands in and the source's
+    title.
+    """
 
     text: str
     terms: frozenset[str]
@@ -34,7 +38,8 @@ class _Clause(NamedTuple):
 
 
 def can_state(claim: str, sources: Sequence[str]) -> bool:
-    """Whether the sources (each a title, then its text on the next lines) can state each clause of a claim.
+    """Whether the sources (each a title, then its text on the next lines) can state each clause of
+    a claim.
 
     Of the clauses that share most words with it one must be negated as it is, and have its names in
     its order, those of the sentence and the title counted in.
@@ -48,7 +53,9 @@ def can_state(claim: str, sources: Sequence[str]) -> bool:
     )
 
 
-def _states(claim: str, terms: frozenset[str], known: Sequence[_Clause], wholes: Sequence[str]) -> bool:
+def _states(
+    claim: str, terms: frozenset[str], known: Sequence[_Clause], wholes: Sequence[str]
+) -> bool:
     most = max((len(terms & clause.terms) for clause in known), default=0)
     names = _names(claim)
     if is_han(claim):  # its nouns are names where the source has them too
@@ -56,7 +63,11 @@ def _states(claim: str, terms: frozenset[str], known: Sequence[_Clause], wholes:
     order, negated = _order(fold(claim), names, ""), is_negated(claim)
     return any(
         clause.is_negated == negated
-        and (len(names) < 2 or order in (_order(text, names, clause.title) for text in (clause.text, clause.sentence)))
+        and (
+            len(names) < 2
+            or order
+            in (_order(text, names, clause.title) for text in (clause.text, clause.sentence))
+        )
         for clause in known
         if len(terms & clause.terms) == most
     )
@@ -66,7 +77,9 @@ def _states(claim: str, terms: frozenset[str], known: Sequence[_Clause], wholes:
 def _clauses_of(source: str) -> tuple[_Clause, ...]:
     title, _, text = source.partition("\n") if "\n" in source else ("", "", source)
     return tuple(
-        _Clause(fold(clause), frozenset(terms), is_negated(clause), fold(text[start:end]), fold(title))
+        _Clause(
+            fold(clause), frozenset(terms), is_negated(clause), fold(text[start:end]), fold(title)
+        )
         for start, end in sentences(text)
         for clause in _CLAUSE_END.split(text[start:end])
         if (terms := content_terms(clause))
@@ -87,7 +100,9 @@ def _names(text: str) -> list[str]:
 
 
 def _order(text: str, names: Sequence[str], title: str) -> tuple[str, ...]:
-    """The names from who does it to whom it is done; empty where one stands neither in text nor title."""
+    """The names from who does it to whom it is done; empty where one stands neither in text nor
+    title.
+    """
     places = {name: _place(name, text) for name in names}
     if any(place < 0 and _place(name, title) < 0 for name, place in places.items()):
         return ()
@@ -97,7 +112,9 @@ def _order(text: str, names: Sequence[str], title: str) -> tuple[str, ...]:
 
 
 def _place(name: str, text: str) -> int:
-    """Where a folded name stands in a folded text, in Latin script as whole words; -1 where it does not."""
+    """Where a folded name stands in a folded text, in Latin script as whole words; -1 where it does
+    not.
+    """
     if not name.isascii():
         return text.find(name)
     match = re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text)

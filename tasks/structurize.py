@@ -1,8 +1,9 @@
-"""Structurize: what the documents found say, in the structure that the question needs (StructRAG, section 2.3).
+"""Structurize: what the documents found say, in the structure that the question needs (StructRAG,
+section 2.3).
 
-K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where a text has the structure already
-(rows of tables, numbered steps) the call is spared; a model structures the rest, large documents each in calls of their
-own, side by side.
+K = {k_i} and B = {b_i}: the elements of each document and a description of each. Where a text has
+the structure already (rows of tables, numbered steps) the call is spared; a model structures the
+rest, large documents each in calls of their own, side by side.
 """
 
 from collections.abc import Sequence
@@ -30,10 +31,12 @@ NUMBER_TOKENS = 3
 
 @dataclass(frozen=True)
 class Structured:
-    """K and B: the elements of all documents with their places, and a description of each document's part.
+    """K and B: the elements of all documents with their places, and a description of each
+    document's part.
 
-    `type` is the structure that was used in the end: chunk where the chosen one fitted no document. `built` holds what
-    each document gave: those without elements are there too. `by_model` tells a model's work from that of rules.
+    `type` is the structure that was used in the end: chunk where the chosen one fitted no document.
+    `built` holds what each document gave: those without elements are there too. `by_model` tells a
+    model's work from that of rules.
     """
 
     type: StructureType
@@ -48,16 +51,28 @@ class Structured:
 async def structurize(
     pool: Sequence[Evidence], question: str, builder: Structurize, *, wanted: bool = False
 ) -> Structured:
-    """Bring the pool's documents into the builder's structure. Where it fits no document, fall back to chunks.
+    """Bring the pool's documents into the builder's structure. Where it fits no document, fall back
+    to chunks.
 
-    Without a model a document has what its text is written in, or nothing. `wanted`: the user asked for the structure,
-    whatever the models can do.
+    Without a model a document has what its text is written in, or nothing. `wanted`: the user asked
+    for the structure, whatever the models can do.
     """
     if builder.structure == "chunk":
-        plain = LazySequence(lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()])
-        elements = LazySequence(lambda: (element for document in plain for element in document.elements))
-        return Structured("chunk", elements, LazySequence(lambda: (document.description for document in plain)), pool)
-    return await helped(builder, lambda step: _structured(pool, question, step), AS_WRITTEN, wanted=wanted)
+        plain = LazySequence(
+            lambda: [_written("chunk", name, own) for name, own in _by_document(pool).items()]
+        )
+        elements = LazySequence(
+            lambda: (element for document in plain for element in document.elements)
+        )
+        return Structured(
+            "chunk",
+            elements,
+            LazySequence(lambda: (document.description for document in plain)),
+            pool,
+        )
+    return await helped(
+        builder, lambda step: _structured(pool, question, step), AS_WRITTEN, wanted=wanted
+    )
 
 
 async def _structured(pool: Sequence[Evidence], question: str, builder: Structurize) -> Structured:
@@ -76,7 +91,9 @@ async def _structured(pool: Sequence[Evidence], question: str, builder: Structur
     made = tuple(element for document in ordered for element in document.elements)
     descriptions = tuple(document.description for document in ordered)
     if not made:
-        return Structured("chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered)
+        return Structured(
+            "chunk", tuple(p for p in pool if not p.label), descriptions, pool, ordered
+        )
     return Structured(structure, made, descriptions, pool, ordered, by_model=not by_rules)
 
 
@@ -92,7 +109,9 @@ def _by_document(pool: Sequence[Evidence]) -> dict[str, list[Evidence]]:
 async def _by_model(
     documents: Sequence[Sequence[Evidence]], question: str, builder: Structurize
 ) -> dict[str, BuiltStructure]:
-    """The structures of documents by id, in as few calls as they fit in; one that no prompt holds says so."""
+    """The structures of documents by id, in as few calls as they fit in; one that no prompt holds
+    says so.
+    """
     limits = builder.policy.limits
     calls, most = list[list[Evidence]](), limits.structures
     for pieces in documents:
@@ -100,29 +119,46 @@ async def _by_model(
             read = first_fitting(pieces, _size, most)
             most -= sum(map(_size, read))
             # A document's pieces stay together as far as a call holds them.
-            calls += [[read[place] for place in batch] for batch in portions([*map(_size, read)], limits.structure)]
+            calls += [
+                [read[place] for place in batch]
+                for batch in portions([*map(_size, read)], limits.structure)
+            ]
     batches = portions([sum(map(_size, call)) for call in calls], limits.structure)
     packed = [[piece for place in batch for piece in calls[place]] for batch in batches]
     structures: dict[str, BuiltStructure] = {}
-    for built in chain.from_iterable(await gather_or_cancel(_built(batch, question, builder) for batch in packed)):
+    for built in chain.from_iterable(
+        await gather_or_cancel(_built(batch, question, builder) for batch in packed)
+    ):
         first = structures.get(built.document)
         structures[built.document] = _joined(first, built) if first else built
     for first_piece in (pieces[0] for pieces in documents if pieces[0].document not in structures):
         # A document that the token limit left out: said, not passed over.
         description = f"{first_piece.title}: {NOT_FOUND} (not read: the limit is reached)"
-        structures[first_piece.document] = BuiltStructure(first_piece.document, first_piece.title, description, ())
+        structures[first_piece.document] = BuiltStructure(
+            first_piece.document, first_piece.title, description, ()
+        )
     return structures
 
 
-async def _built(pieces: Sequence[Evidence], question: str, builder: Structurize) -> list[BuiltStructure]:
-    """What one call makes of these pieces; documents without elements where the model gives no usable answer."""
+async def _built(
+    pieces: Sequence[Evidence], question: str, builder: Structurize
+) -> list[BuiltStructure]:
+    """What one call makes of these pieces; documents without elements where the model gives no
+    usable answer.
+    """
     titles = {piece.document: piece.title for piece in pieces}
     unread = [
-        BuiltStructure(document, title, f"{title}: {NOT_FOUND} (the model gave no usable answer)", ())
+        BuiltStructure(
+            document, title, f"{title}: {NOT_FOUND} (the model gave no usable answer)", ()
+        )
         for document, title in titles.items()
     ]
     return await helped(
-        builder, lambda step: step.run(pieces, question), AS_WRITTEN, otherwise=lambda: unread, wanted=True
+        builder,
+        lambda step: step.run(pieces, question),
+        AS_WRITTEN,
+        otherwise=lambda: unread,
+        wanted=True,
     )
 
 
@@ -134,11 +170,18 @@ def _joined(first: BuiltStructure, second: BuiltStructure) -> BuiltStructure:
     """Two parts of one document."""
     both = (*first.elements, *second.elements)
     description = f"{first.title}: {len(both)} elements" if both else first.description
-    return replace(first, description=description, elements=both, unverified=first.unverified + second.unverified)
+    return replace(
+        first,
+        description=description,
+        elements=both,
+        unverified=first.unverified + second.unverified,
+    )
 
 
 def traced_structures(structured: Structured) -> tuple[DocumentStructure, ...]:
-    """What the trace tells of each document's structure: its form as text, bounded, and what the checks refused."""
+    """What the trace tells of each document's structure: its form as text, bounded, and what the
+    checks refused.
+    """
     traced = []
     for built in structured.built if structured.type != "chunk" else ():
         text = rendered(structured.type, built.elements)
@@ -146,9 +189,13 @@ def traced_structures(structured: Structured) -> tuple[DocumentStructure, ...]:
             cut = text[:SHOWN_SIGNS]
             text = (cut.rpartition("\n")[0] or cut) + "\n…"
         structure = DocumentStructure(
-            document=built.document, title=built.title, description=built.description, elements=len(built.elements),
-            unverified=built.unverified, text=text,
-        )  # fmt: skip
+            document=built.document,
+            title=built.title,
+            description=built.description,
+            elements=len(built.elements),
+            unverified=built.unverified,
+            text=text,
+        )
         traced.append(structure)
     return tuple(traced)
 
@@ -162,8 +209,9 @@ LABELS = {
 
 
 def structure_note(structured: Structured, sources: Sequence[Source]) -> list[Note]:
-    """One note a document that gave elements; nothing for what the sources are already: plain chunks, and what rules
-    made of them."""
+    """One note a document that gave elements; nothing for what the sources are already: plain
+    chunks, and what rules made of them.
+    """
     if structured.type not in LABELS or not structured.by_model:
         return []
     notes = []

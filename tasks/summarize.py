@@ -1,8 +1,10 @@
-"""What each entity is, and how two are tied: one description from all that is said (GraphRAG 2.3; LightRAG `Prof`).
+"""What each entity is, and how two are tied: one description from all that is said (GraphRAG 2.3;
+LightRAG `Prof`).
 
-What is said once is kept as it is, and few short statements are joined: there is nothing to pay for. More than fit into
-one request are summarised in groups, and then the groups' summaries. Relations go to a model several in one request.
-What a model has described before is not described again for as long as model, prompt and statements are the same.
+What is said once is kept as it is, and few short statements are joined: there is nothing to pay
+for. More than fit into one request are summarised in groups, and then the groups' summaries.
+Relations go to a model several in one request. What a model has described before is not described
+again for as long as model, prompt and statements are the same.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -40,8 +42,10 @@ class KnownDescription(Record):
 
 @dataclass(frozen=True)
 class Described:
-    """The graph with descriptions of its entities and relations; `inputs` of those that a model described, by id; a
-    dead letter for each entity whose description, or a relation's, a model refused."""
+    """The graph with descriptions of its entities and relations; `inputs` of those that a model
+    described, by id; a dead letter for each entity whose description, or a relation's, a model
+    refused.
+    """
 
     graph: ResolvedGraph
     inputs: Mapping[str, str]
@@ -56,18 +60,25 @@ async def summarize(
     known: Mapping[str, KnownDescription] | None = None,
     limit: int = STATEMENTS_TOKENS,
 ) -> Described:
-    """Describe all entities and relations; the latter by `relater`. `known` are earlier descriptions by id.
+    """Describe all entities and relations; the latter by `relater`. `known` are earlier
+    descriptions by id.
 
-    `limit`: tokens of statements in one request. Where a model gives no usable answer the statements are quoted.
+    `limit`: tokens of statements in one request. Where a model gives no usable answer the
+    statements are quoted.
     """
     known, letters = known or {}, list[DeadLetter]()
     entities, relations = await gather_or_cancel(
-        [_entities(graph, summarizer, known, limit, letters), _relations(graph, relater, known, limit, letters)]
+        [
+            _entities(graph, summarizer, known, limit, letters),
+            _relations(graph, relater, known, limit, letters),
+        ]
     )
     written = replace(
         graph,
         entities=[
-            replace(entity, description=entities[entity.id].text) if entities[entity.id].text else entity
+            replace(entity, description=entities[entity.id].text)
+            if entities[entity.id].text
+            else entity
             for entity in graph.entities
         ],
         relations=[
@@ -77,7 +88,11 @@ async def summarize(
             for relation in graph.relations
         ],
     )
-    inputs = {item: description.inputs for item, description in (entities | relations).items() if description.inputs}
+    inputs = {
+        item: description.inputs
+        for item, description in (entities | relations).items()
+        if description.inputs
+    }
     each = {letter.item: letter for letter in sorted(letters, key=lambda letter: letter.item)}
     return Described(written, inputs, tuple(each.values()))
 
@@ -131,7 +146,9 @@ async def _relations(
     limit: int,
     letters: list[DeadLetter],
 ) -> dict[str, KnownDescription]:
-    """Descriptions by relation, of those with several statements; offline they keep the one that they have."""
+    """Descriptions by relation, of those with several statements; offline they keep the one that
+    they have.
+    """
     if relater is None or relater.is_offline:
         return {}
     names = {**graph.names, **{entity.id: entity.name for entity in graph.entities}}
@@ -139,34 +156,50 @@ async def _relations(
     asked: list[tuple[Relation, StatedRelation]] = []
     for relation in graph.relations:
         statements = graph.statements.get(relation.id, ())
-        stated = StatedRelation(names[relation.source], relation.predicate, names[relation.target], statements)
+        stated = StatedRelation(
+            names[relation.source], relation.predicate, names[relation.target], statements
+        )
         earlier = known.get(relation.id)
         if len(statements) < 2:
             continue
         if relater.sparing and is_short(statements):
-            texts[relation.id] = KnownDescription(inputs="", text=" ".join(statements), keys=relation.keys)
+            texts[relation.id] = KnownDescription(
+                inputs="", text=" ".join(statements), keys=relation.keys
+            )
         elif earlier and earlier.inputs == _inputs(relater.author, str(stated)):
             texts[relation.id] = earlier
         else:
             asked.append((relation, stated))
     sizes = count_tokens([str(stated) for _, stated in asked])
-    batches = [[asked[place] for place in call] for call in portions(sizes, limit, RELATIONS_IN_ONE_CALL)]
-    for descriptions in await gather_or_cancel(_described(batch, relater, limit, letters) for batch in batches):
+    batches = [
+        [asked[place] for place in call] for call in portions(sizes, limit, RELATIONS_IN_ONE_CALL)
+    ]
+    for descriptions in await gather_or_cancel(
+        _described(batch, relater, limit, letters) for batch in batches
+    ):
         texts |= descriptions
     return texts
 
 
 async def _described(
-    batch: Sequence[tuple[Relation, StatedRelation]], relater: DescribeRelations, limit: int, letters: list[DeadLetter]
+    batch: Sequence[tuple[Relation, StatedRelation]],
+    relater: DescribeRelations,
+    limit: int,
+    letters: list[DeadLetter],
 ) -> dict[str, KnownDescription]:
-    """Descriptions and keys of some relations. One that the model leaves out keeps the statements, joined; one alone is
-    described however much is stated of it."""
+    """Descriptions and keys of some relations. One that the model leaves out keeps the statements,
+    joined; one alone is described however much is stated of it.
+    """
 
-    def known(relation: Relation, stated: StatedRelation, answer: RelationDescribed | None) -> KnownDescription:
+    def known(
+        relation: Relation, stated: StatedRelation, answer: RelationDescribed | None
+    ) -> KnownDescription:
         if answer is None:
             return KnownDescription(inputs="", text=" ".join(stated.statements), keys=relation.keys)
         keys = tuple(dict.fromkeys(answer.keys)) or relation.keys
-        return KnownDescription(inputs=_inputs(relater.author, str(stated)), text=answer.description, keys=keys)
+        return KnownDescription(
+            inputs=_inputs(relater.author, str(stated)), text=answer.description, keys=keys
+        )
 
     relation, stated = batch[0]
 
@@ -182,7 +215,8 @@ async def _described(
         letters += [_letter(relation.source, error) for relation, _ in batch]
         return {}
     return {
-        relation.id: known(relation, stated, answer) for (relation, stated), answer in zip(batch, answers, strict=True)
+        relation.id: known(relation, stated, answer)
+        for (relation, stated), answer in zip(batch, answers, strict=True)
     }
 
 
@@ -199,17 +233,24 @@ async def _in_groups(
     limit: int,
     describe: Callable[[tuple[str, ...]], Coroutine[object, object, KnownDescription]],
 ) -> KnownDescription:
-    """One description of all statements: of groups that fit into `limit` tokens, then of their descriptions."""
+    """One description of all statements: of groups that fit into `limit` tokens, then of their
+    descriptions.
+    """
     groups = packs(statements, limit)
     while len(groups) > 1:
-        parts = [known.text for known in await gather_or_cancel(map(describe, groups)) if known.text]
+        parts = [
+            known.text for known in await gather_or_cancel(map(describe, groups)) if known.text
+        ]
         fewer = packs(parts, limit)
-        # Summaries that are no shorter than what they sum up will not get shorter: the model has to take them at once.
+        # Summaries that are no shorter than what they sum up will not get shorter: the model has to
+        # take them at once.
         groups = fewer if len(fewer) < len(groups) else [tuple(parts)]
     return await describe(groups[0])
 
 
 def packs(statements: Sequence[str], limit: int) -> list[tuple[str, ...]]:
-    """The statements in order, in groups of at most `limit` tokens; a longer one is a group of its own."""
+    """The statements in order, in groups of at most `limit` tokens; a longer one is a group of its
+    own.
+    """
     groups = portions(count_tokens(statements), limit)
     return [tuple(statements[place] for place in group) for group in groups] or [()]

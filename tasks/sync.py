@@ -1,7 +1,9 @@
-"""Sync by content, within the named sources only: what has changed since the last run; and what was forgotten.
+"""Sync by content, within the named sources only: what has changed since the last run; and what was
+forgotten.
 
-Documents are made of parts, and each part belongs to the source that it was read from. A run replaces the parts of the
-sources that it names and leaves all others alone; a document goes when none of its parts is left.
+Documents are made of parts, and each part belongs to the source that it was read from. A run
+replaces the parts of the sources that it names and leaves all others alone; a document goes when
+none of its parts is left.
 """
 
 import fnmatch
@@ -40,7 +42,9 @@ class SyncPlan(Record):
 
 
 def _gone(source: str) -> bool:
-    """Whether a source that was indexed once is no longer there (a moved folder may take its documents along)."""
+    """Whether a source that was indexed once is no longer there (a moved folder may take its
+    documents along).
+    """
     try:
         return not any(c in source for c in "*?[") and not Path(source).exists()
     except OSError:  # a folder above it cannot be entered: it may well be there
@@ -48,23 +52,33 @@ def _gone(source: str) -> bool:
 
 
 def holds(source: str, path: str) -> bool:
-    """Whether a path (with or without a `:line` behind it) lies in a source: a file, a folder or a glob pattern."""
+    """Whether a path (with or without a `:line` behind it) lies in a source: a file, a folder or a
+    glob pattern.
+    """
     file = re.sub(r":\d+$", "", path)
     inside = file == source or file.startswith(source.rstrip("/") + "/")
     return inside or fnmatch.fnmatchcase(file, source.replace("**/", "*"))
 
 
 def with_gone_inside(loaded: Loaded, known: Iterable[PartSummary]) -> Loaded:
-    """What was read, with the sources that are gone and lay in a named one: whoever looked there saw them missing."""
+    """What was read, with the sources that are gone and lay in a named one: whoever looked there
+    saw them missing.
+    """
     others = {part.source for part in known} - set(loaded.sources)
-    inside = sorted(name for name in others if any(holds(named, name) for named in loaded.sources) and _gone(name))
+    inside = sorted(
+        name
+        for name in others
+        if any(holds(named, name) for named in loaded.sources) and _gone(name)
+    )
     return loaded.model_copy(update={"sources": (*loaded.sources, *inside)})
 
 
 def _unchanged(loaded: Loaded, known: Sequence[PartSummary]) -> frozenset[str]:
-    """The documents whose stored parts are those that were read, so that nobody has to look at their texts.
+    """The documents whose stored parts are those that were read, so that nobody has to look at
+    their texts.
 
-    None where a document of the named sources is gone: its text may have come back under another id.
+    None where a document of the named sources is gone: its text may have come back under another
+    id.
     """
     read, stored = (
         {(part.document, part.source, part.path, part.kind, part.hash) for part in parts}
@@ -81,9 +95,9 @@ def exclude_forgotten(
 ) -> Loaded:
     """What was read without what was forgotten, which is reported as skipped.
 
-    Kept out are the ids in `forgotten`, and new ids (not in `known`) with one of the `texts`: a document that was
-    moved. Of rows that are called by their line the text alone tells. Whoever names a file that holds nothing else
-    names the document: it is let in.
+    Kept out are the ids in `forgotten`, and new ids (not in `known`) with one of the `texts`: a
+    document that was moved. Of rows that are called by their line the text alone tells. Whoever
+    names a file that holds nothing else names the document: it is let in.
     """
     if not forgotten:
         return loaded
@@ -111,34 +125,51 @@ def plan_sync(
 ) -> SyncPlan:
     """Compare what was read with the parts that are stored (`known`).
 
-    `read` gives stored documents by id; asked for are those that this run may replace, but for those whose parts are
-    the same (`anew`: these too). Raises DuplicateDocument where another source that still exists holds another text
-    under the same id, SourceEmptied where a source has lost all that it held, and RemovalRefused where more than
-    REMOVAL_LIMIT of the named sources' documents would go.
+    `read` gives stored documents by id; asked for are those that this run may replace, but for
+    those whose parts are the same (`anew`: these too). Raises DuplicateDocument where another
+    source that still exists holds another text under the same id, SourceEmptied where a source has
+    lost all that it held, and RemovalRefused where more than REMOVAL_LIMIT of the named sources'
+    documents would go.
     """
     same = frozenset[str]() if anew else _unchanged(loaded, known)
     mine = {part.document for part in known if part.source in loaded.sources}
     touched = mine | ({part.document for part in loaded.parts} & {part.document for part in known})
     stored = {document.id: document for document in read(touched - same)}
     parts = by_key((part.document, part) for part in loaded.parts if part.document not in same)
-    unread = {skipped.path for skipped in loaded.skipped if not skipped.reason.startswith(("empty", FORGOTTEN))}
+    unread = {
+        skipped.path
+        for skipped in loaded.skipped
+        if not skipped.reason.startswith(("empty", FORGOTTEN))
+    }
     for document in stored.values():
         own = parts.setdefault(document.id, [])
         own += _kept(document, own, loaded.sources, unread, gone)
-    after = {document.id: document for document in compose(part for group in parts.values() for part in group)}
+    after = {
+        document.id: document
+        for document in compose(part for group in parts.values() for part in group)
+    }
     removed = sorted(set(stored) - set(after))
     added = sorted(set(after) - set(stored))
-    changed = sorted(name for name in set(after) & set(stored) if after[name].hash != stored[name].hash)
+    changed = sorted(
+        name for name in set(after) & set(stored) if after[name].hash != stored[name].hash
+    )
     lost, renamed = _lost(removed, added, stored, after)
     if not allow_removals:
         _refuse_emptied(loaded.sources, lost, stored, after)
         if mine and len(lost) > REMOVAL_LIMIT * len(mine):
             raise RemovalRefused(len(lost), len(mine))
-    put = tuple(after[name] for name in sorted(after) if name not in stored or after[name].parts != stored[name].parts)
+    put = tuple(
+        after[name]
+        for name in sorted(after)
+        if name not in stored or after[name].parts != stored[name].parts
+    )
     counts = DocumentCounts(
-        added=len(added) - renamed, changed=len(changed), removed=len(lost), renamed=renamed,
+        added=len(added) - renamed,
+        changed=len(changed),
+        removed=len(lost),
+        renamed=renamed,
         unchanged=len(same) + len(after) - len(added) - len(changed),
-    )  # fmt: skip
+    )
     return SyncPlan(put=put, removed=tuple(removed), counts=counts)
 
 
@@ -149,7 +180,9 @@ def _kept(
     unread: Collection[str],
     gone: Callable[[str], bool],
 ) -> list[Part]:
-    """The stored parts that stay: those of other sources, and those of files that could not be read this time."""
+    """The stored parts that stay: those of other sources, and those of files that could not be read
+    this time.
+    """
     text = next((part for part in new if part.kind == "text"), None)
     parts = []
     for part in document.parts:
@@ -165,7 +198,10 @@ def _kept(
 
 
 def _lost(
-    removed: Sequence[str], added: Sequence[str], stored: Mapping[str, Document], after: Mapping[str, Document]
+    removed: Sequence[str],
+    added: Sequence[str],
+    stored: Mapping[str, Document],
+    after: Mapping[str, Document],
 ) -> tuple[list[str], int]:
     """The removed documents whose text did not come back under another id, and how many did."""
     new = Counter(after[name].text for name in added)
@@ -179,9 +215,14 @@ def _lost(
 
 
 def _refuse_emptied(
-    sources: Sequence[str], lost: Collection[str], stored: Mapping[str, Document], after: Mapping[str, Document]
+    sources: Sequence[str],
+    lost: Collection[str],
+    stored: Mapping[str, Document],
+    after: Mapping[str, Document],
 ) -> None:
-    """A place that was not mounted, or another one of that name, looks like one from which everything was deleted."""
+    """A place that was not mounted, or another one of that name, looks like one from which
+    everything was deleted.
+    """
     left = {part.source for document in after.values() for part in document.parts}
     for source in sources:
         gone = [name for name in lost if any(part.source == source for part in stored[name].parts)]
@@ -190,14 +231,15 @@ def _refuse_emptied(
             raise SourceEmptied(source, len(gone))
 
 
-# --- forgetting ------------------------------------------------------------------------------------------------------
+# --- forgetting -----------------------------------------------------------------------------------
 
 
 class DocumentTraces:
-    """Traces of documents in texts that models wrote from them: words, and runs of five words, that no others have.
+    """Traces of documents in texts that models wrote from them: words, and runs of five words, that
+    no others have.
 
-    Whoever quotes, names or sums up the texts uses one of them; a sentence that could come from the other texts as well
-    tells nothing.
+    Whoever quotes, names or sums up the texts uses one of them; a sentence that could come from the
+    other texts as well tells nothing.
     """
 
     def __init__(self, texts: Iterable[str], others: Iterable[str]) -> None:

@@ -1,6 +1,8 @@
-"""Tuning: the passages that stand for all documents, and what of the findings on them may enter a prompt.
+"""Tuning: the passages that stand for all documents, and what of the findings on them may enter a
+prompt.
 
-What a model writes is looked up: an example's passage must stand in the sample, and its names in the passage.
+What a model writes is looked up: an example's passage must stand in the sample, and its names in
+the passage.
 """
 
 from collections import Counter
@@ -26,12 +28,14 @@ def some_documents(documents: Sequence[Document], most: int, seed: int) -> list[
 
 
 def some_passages(chunks: Sequence[Chunk], tokens: int, seed: int) -> list[Chunk]:
-    """Passages by lot, of every document one before any gives two, of at most so many tokens in all (at least one).
+    """Passages by lot, of every document one before any gives two, of at most so many tokens in all
+    (at least one).
 
     Triples are no passages. The same seed draws the same, whatever the order.
     """
     drawn = sorted(
-        (chunk for chunk in chunks if chunk.kind == "text"), key=lambda chunk: (_lot(seed, chunk.id), chunk.id)
+        (chunk for chunk in chunks if chunk.kind == "text"),
+        key=lambda chunk: (_lot(seed, chunk.id), chunk.id),
     )
     counts: Counter[str] = Counter()
     turns = []
@@ -52,13 +56,16 @@ def _lot(seed: int, name: str) -> str:
 
 
 def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> FittedTailoring:
-    """What may be used of the findings, examples of at most so many tokens in all, and what may not, in words."""
+    """What may be used of the findings, examples of at most so many tokens in all, and what may
+    not, in words.
+    """
     left_out: list[str] = []
     types: dict[str, EntityType] = {}
     for entity_type in tuned.entity_types:
         try:
             types.setdefault(
-                entity_type.name.strip().casefold(), EntityType(name=entity_type.name, meaning=entity_type.meaning)
+                entity_type.name.strip().casefold(),
+                EntityType(name=entity_type.name, meaning=entity_type.meaning),
             )
         except ValueError:  # pydantic's, with our Unfit inside
             left_out.append(f"the kind {entity_type.name!r}: a name has no ':' and no ';'")
@@ -76,20 +83,34 @@ def to_tailoring(tuned: Tuned, passages: Sequence[Sampled], most: int) -> Fitted
         examples.append(example)
         room -= example.tokens()
     tailoring = Tailoring(
-        persona=tuned.persona, language=tuned.language, entity_types=tuple(types.values()), examples=tuple(examples)
+        persona=tuned.persona,
+        language=tuned.language,
+        entity_types=tuple(types.values()),
+        examples=tuple(examples),
     )
     return FittedTailoring(tailoring=tailoring, left_out=tuple(left_out))
 
 
-def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]) -> Example:
+def _example(
+    shown: ExampleShown, types: dict[str, EntityType], passages: Sequence[Sampled]
+) -> Example:
     passage = " ".join(shown.passage.split())
-    source = next((sample for sample in passages if passage and passage in " ".join(sample.text.split())), None)
+    source = next(
+        (sample for sample in passages if passage and passage in " ".join(sample.text.split())),
+        None,
+    )
     if source is None:
         raise Unfit(passage, "its passage does not stand in the sample")
     entities = tuple(
-        ExampleEntity(name=entity.name, kind=types[entity.kind.strip().casefold()].name, description=entity.description)
+        ExampleEntity(
+            name=entity.name,
+            kind=types[entity.kind.strip().casefold()].name,
+            description=entity.description,
+        )
         for entity in shown.entities
-        if " ".join(entity.name.split()) in passage and entity.name.strip() and entity.kind.strip().casefold() in types
+        if " ".join(entity.name.split()) in passage
+        and entity.name.strip()
+        and entity.kind.strip().casefold() in types
     )
     if not entities:
         raise Unfit(passage, "none of its entities stands in its passage and has a listed kind")
@@ -104,5 +125,7 @@ def _example(shown: ExampleShown, types: dict[str, EntityType], passages: Sequen
 
 @step("tune", PATIENT, asks_model=True)
 async def tune(passages: Sequence[Sampled], tuner: Tune) -> FittedTailoring:
-    """What fits the prompts to the passages' domain. EngineError where the model gives no usable answer."""
+    """What fits the prompts to the passages' domain. EngineError where the model gives no usable
+    answer.
+    """
     return to_tailoring(await tuner.run(passages), passages, tuner.policy.limits.examples)

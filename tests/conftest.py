@@ -1,4 +1,6 @@
-"""What must hold for every test: no network beyond this machine, no state outside temporary folders, no telemetry."""
+"""What must hold for every test: no network beyond this machine, no state outside temporary
+folders, no telemetry.
+"""
 
 import asyncio
 import logging
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
-LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104 -- recognised as local here, never bound
+# Recognised as local here, never bound.
+LOOPBACK = {"localhost", "::1", "0.0.0.0", "::", ""}  # noqa: S104
 ISOLATED = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
@@ -40,12 +43,20 @@ class NetworkBlockedError(OSError):
 
 
 def is_local(host: object) -> bool:
-    """True for loopback and wildcard addresses, and for paths of Unix sockets (which are no host at all)."""
-    return not isinstance(host, str) or host in LOOPBACK or host.startswith(("127.", "::ffff:127.", "/"))
+    """True for loopback and wildcard addresses, and for paths of Unix sockets (which are no host at
+    all).
+    """
+    return (
+        not isinstance(host, str)
+        or host in LOOPBACK
+        or host.startswith(("127.", "::ffff:127.", "/"))
+    )
 
 
 def guarded(original: Callable[..., Any], position: int, reached: list[str]) -> Callable[..., Any]:
-    """`original`, refusing a target (its argument at `position`, an address or a host) that is not local."""
+    """`original`, refusing a target (its argument at `position`, an address or a host) that is not
+    local.
+    """
 
     def call(*args: Any, **options: Any) -> Any:
         target = args[position] if len(args) > position else options.get("host")
@@ -53,7 +64,9 @@ def guarded(original: Callable[..., Any], position: int, reached: list[str]) -> 
         host = host.decode() if isinstance(host, bytes) else host
         if not is_local(host):
             reached.append(f"{original.__name__}({host})")
-            raise NetworkBlockedError(f"tests run without a network, but something called {reached[-1]}")
+            raise NetworkBlockedError(
+                f"tests run without a network, but something called {reached[-1]}"
+            )
         return original(*args, **options)
 
     return call
@@ -70,7 +83,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def weight(items: Iterable[pytest.Item]) -> int:
-    """How early a file comes: those with a Prefect server, then those with a slow test, then the others."""
+    """How early a file comes: those with a Prefect server, then those with a slow test, then the
+    others.
+    """
     first = 2
     for item in items:
         with_server = "api" in getattr(item, "fixturenames", ())
@@ -78,8 +93,8 @@ def weight(items: Iterable[pytest.Item]) -> int:
     return first
 
 
-# What starts with one of these is done by one process, one after another: it shares a server of Prefect's, or what
-# takes seconds to import.
+# What starts with one of these is done by one process, one after another: it shares a server of
+# Prefect's, or what takes seconds to import.
 TOGETHER = {
     "prefect": ("flows/recorded/",),
     "torch": (
@@ -100,7 +115,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             known = path.removeprefix("tests/")
-            return next((name for name, begins in TOGETHER.items() if known.startswith(begins)), path)
+            return next(
+                (name for name, begins in TOGETHER.items() if known.startswith(begins)), path
+            )
 
     return Together(config, log) if config.getoption("dist") == "loadfile" else None
 
@@ -110,7 +127,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     files = {path: list(group) for path, group in groupby(items, lambda item: item.path)}
     weights = {path: weight(group) for path, group in files.items()}
     items.sort(key=lambda item: weights[item.path])
-    # They are named as skipped in every run that leaves them out: such a run says nothing of what they show.
+    # They are named as skipped in every run that leaves them out: such a run says nothing of what
+    # they show.
     if "patient" not in config.getoption("-m"):
         for item in items:
             if item.get_closest_marker("patient"):
@@ -118,19 +136,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the environment before the first import of a library that reads it; settings of the person are ignored."""
-    for name in [name for name in os.environ if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_"))]:
+    """Settle the environment before the first import of a library that reads it; settings of the
+    person are ignored.
+    """
+    for name in [
+        name for name in os.environ if name.startswith(("TRELLIS_", "PREFECT_", "OPENAI_"))
+    ]:
         del os.environ[name]
     os.environ.update(ISOLATED)
     home = tempfile.TemporaryDirectory(prefix="trellis-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(home.cleanup)
-    for name, folder in {"HOME": "", "PREFECT_HOME": "prefect", "XDG_CACHE_HOME": "cache", "HF_HOME": "hf"}.items():
+    for name, folder in {
+        "HOME": "",
+        "PREFECT_HOME": "prefect",
+        "XDG_CACHE_HOME": "cache",
+        "HF_HOME": "hf",
+    }.items():
         os.environ[name] = str(Path(home.name, folder))
 
 
 @pytest.fixture(scope="session")
 def network_attempts() -> Iterator[list[str]]:
-    """Guard every way out of the process for the session; the list holds what was refused and not yet reported."""
+    """Guard every way out of the process for the session; the list holds what was refused and not
+    yet reported.
+    """
     reached: list[str] = []
     patch = pytest.MonkeyPatch()
     for name in ("connect", "connect_ex"):
@@ -144,7 +173,9 @@ def network_attempts() -> Iterator[list[str]]:
 
 @pytest.fixture(autouse=True)
 def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
-    """Fail the test in which something reached for the network, also where the code swallowed the refusal."""
+    """Fail the test in which something reached for the network, also where the code swallowed the
+    refusal.
+    """
     yield network_attempts
     reached = sorted(set(network_attempts))
     network_attempts.clear()
@@ -154,8 +185,10 @@ def no_network(network_attempts: list[str]) -> Iterator[list[str]]:
 
 @pytest.fixture
 def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """Pytest's, at our loggers themselves: its handler is the root's, which Prefect replaces where it sets up its
-    logging anew, in whatever thread an earlier test has left. What comes both ways is heard once."""
+    """Pytest's, at our loggers themselves: its handler is the root's, which Prefect replaces where
+    it sets up its logging anew, in whatever thread an earlier test has left. What comes both ways
+    is heard once.
+    """
 
     def once(record: logging.LogRecord) -> bool:
         known = "heard" in vars(record)
@@ -163,7 +196,9 @@ def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         return not known
 
     caplog.handler.addFilter(once)
-    loggers = [logging.getLogger(name) for name in ("flows", "tasks", "prompts", "storage", "trellis")]
+    loggers = [
+        logging.getLogger(name) for name in ("flows", "tasks", "prompts", "storage", "trellis")
+    ]
     for logger in loggers:
         logger.addHandler(caplog.handler)
     yield caplog
@@ -175,8 +210,12 @@ def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """The Chromium that is installed; where there is none, the test is skipped."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright: pip install 'trellis-rag[dev]'")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright: pip install 'trellis-rag[dev]'"
+    )
+    chromium = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if chromium is None:
         pytest.skip("no Chromium: apt-get install chromium, or another system's package")
     with sync_api.sync_playwright() as playwright:
@@ -192,7 +231,11 @@ def sample_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.workspaces import opened
 
     workspace = tmp_path_factory.mktemp("samples") / "ws"
-    asyncio.run(build_index([Path(__file__).parents[1] / "examples" / "corpus"], IndexOptions(), opened(workspace)))
+    asyncio.run(
+        build_index(
+            [Path(__file__).parents[1] / "examples" / "corpus"], IndexOptions(), opened(workspace)
+        )
+    )
     return workspace
 
 
@@ -215,6 +258,10 @@ def model_server(server_process: Server) -> Server:
 @pytest.fixture
 def scripted(model_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """That server as the model of every role."""
-    for name, value in (("", "openai/m"), ("_BASE_URL", model_server.base_url), ("_API_KEY", "made-up-key-4711")):
+    for name, value in (
+        ("", "openai/m"),
+        ("_BASE_URL", model_server.base_url),
+        ("_API_KEY", "made-up-key-4711"),
+    ):
         monkeypatch.setenv(f"TRELLIS_LM{name}", value)
     return model_server

@@ -16,8 +16,10 @@ def corpus_in(folder: Path, *without: str) -> Path:
 def copy_of(workspace: Path, target: Path) -> Path:
     """A copy, made by another process.
 
-    Whoever closes a file gives up all locks that the process has on it, and SQLite counts on them: a copy made here
-    would let the next process that opens the store take it for one that nobody uses.
+    Whoever closes a file gives up all locks that the process has on it, and SQLite counts on them:
+    a copy made here would let the next process that opens the store take it for one that nobody
+    uses.
     """
-    subprocess.run(["cp", "-a", str(workspace), str(target)], check=True)  # noqa: S607 -- our own folders
+    # Our own folders.
+    subprocess.run(["cp", "-a", str(workspace), str(target)], check=True)  # noqa: S607
     return target

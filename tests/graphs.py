@@ -21,22 +21,29 @@ class HeldExtractions:
     held: Sequence[Extraction]
 
     def names(self) -> Iterable[tuple[str, str, int]]:
-        counted = Counter((mention.name, mention.kind) for own in self.held for mention in own.mentions)
+        counted = Counter(
+            (mention.name, mention.kind) for own in self.held for mention in own.mentions
+        )
         return [(name, kind, count) for (name, kind), count in sorted(counted.items())]
 
     def naming(self) -> Iterable[tuple[str, str]]:
         return sorted({(own.chunk, mention.name) for own in self.held for mention in own.mentions})
 
-    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+    def related(
+        self, predicate: str, names: Collection[str]
+    ) -> Iterable[tuple[str, str, str, str]]:
         return [
             (own.chunk, relation.source, relation.predicate, relation.target)
             for own in self.held
             for relation in own.relations
-            if relation.predicate == predicate or not {relation.source, relation.target}.isdisjoint(names)
+            if relation.predicate == predicate
+            or not {relation.source, relation.target}.isdisjoint(names)
         ]
 
     def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
-        return self.held if chunks is None else [own for own in self.held if own.chunk in set(chunks)]
+        return (
+            self.held if chunks is None else [own for own in self.held if own.chunk in set(chunks)]
+        )
 
 
 def build_graph(
@@ -45,6 +52,8 @@ def build_graph(
     """The graph by the rules alone; `chunks` by id."""
 
     async def made() -> ResolvedGraph:
-        return await dedupe(HeldExtractions(extractions), [*chunks.values()], Resolve(Models.offline()), edits)
+        return await dedupe(
+            HeldExtractions(extractions), [*chunks.values()], Resolve(Models.offline()), edits
+        )
 
     return asyncio.run(made())

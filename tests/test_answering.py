@@ -1,4 +1,6 @@
-"""Is the sample corpus answered rightly, with evidence, and is what it does not say left unsaid? End to end."""
+"""Is the sample corpus answered rightly, with evidence, and is what it does not say left unsaid?
+End to end.
+"""
 
 import json
 from collections.abc import Iterator
@@ -16,8 +18,9 @@ from tests.workspaces import asked, opened
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NO_MEMORY = 1_000  # a θ that no memory reaches
-# Without a model excerpts are shown: questions whose answer has to be drawn out of several texts are missed, and those
-# for which a surname in one text has to be known for the full name in another.
+# Without a model excerpts are shown: questions whose answer has to be drawn out of several texts
+# are missed, and those for which a surname in one text has to be known for the full name in
+# another.
 MOST_MISSED = 7
 
 
@@ -42,14 +45,17 @@ def verified(answer: Answer, session: Session) -> bool:
     """Whether each citation is what the stored document holds at its place, and says so itself."""
     stored = session.documents([citation.document for citation in answer.citations])
     return all(
-        citation.verified and stored[citation.document].text[citation.start : citation.end] == citation.quote
+        citation.verified
+        and stored[citation.document].text[citation.start : citation.end] == citation.quote
         for citation in answer.citations
     )
 
 
 async def test_nearly_all_sample_questions_are_answered_as_expected(session: Session) -> None:
     rows = [row for row in questions().values() if row["expected"]]
-    wrong = [row["question"] for row in rows if not hits(await asked(row["question"], session), row)]
+    wrong = [
+        row["question"] for row in rows if not hits(await asked(row["question"], session), row)
+    ]
     assert len(wrong) <= MOST_MISSED, wrong
 
 
@@ -58,10 +64,15 @@ async def test_a_sample_question_is_routed_and_cited_well(name: str, session: Se
     row = questions()[name]
     answer = await asked(row["question"], session)
     assert answer.trace.route.type in row["structure"]
-    assert answer.trace.structure in {*row["structure"], "chunk"}  # what no rule structures is read as passages
+    assert answer.trace.structure in {
+        *row["structure"],
+        "chunk",
+    }  # what no rule structures is read as passages
     assert answer.trace.question_type == row["question_type"]
     supported = {"none", "partial"} if answer.trace.answered_by == "excerpts" else {"none"}
-    assert answer.fallback in (supported if row["fallback"] != "abstained" else {"abstained", "partial"})
+    assert answer.fallback in (
+        supported if row["fallback"] != "abstained" else {"abstained", "partial"}
+    )
     assert bool(answer.citations) == (answer.fallback != "abstained")
     assert verified(answer, session)
     assert len(set(answer.values)) == len(answer.values)
@@ -77,7 +88,9 @@ async def test_a_sample_question_is_routed_and_cited_well(name: str, session: Se
         "泽菲尔玻璃公司成立于哪一年?",
     ],
 )
-async def test_what_the_documents_do_not_say_is_never_supported(question: str, session: Session) -> None:
+async def test_what_the_documents_do_not_say_is_never_supported(
+    question: str, session: Session
+) -> None:
     answer = await asked(question, session)
     assert (answer.fallback, answer.values) == ("partial", ())
     assert all(row.supported is None for row in answer.grounding)
@@ -93,7 +106,9 @@ async def test_every_structure_can_be_asked_for(structure: StructureType, sessio
 
 
 async def test_every_structure_is_chosen_by_some_sample_question(session: Session) -> None:
-    chosen = {(await asked(row["question"], session)).trace.route.type for row in questions().values()}
+    chosen = {
+        (await asked(row["question"], session)).trace.route.type for row in questions().values()
+    }
     assert chosen == set(get_args(StructureType))
 
 

@@ -12,23 +12,44 @@ from storage.records import Chunk, Document, Part, Triple
 from tasks.chunk import chunk_document
 from tasks.load.sources import compose
 
-ENGLISH = "The ferry of line {n} leaves Pier {n} at noon, and it returns before the tide turns at dusk."
+ENGLISH = (
+    "The ferry of line {n} leaves Pier {n} at noon, and it returns before the tide turns at dusk."
+)
 CHINESE = "第{n}号渡轮中午从码头出发，傍晚退潮之前回到港口。"
 WORDS = st.sampled_from(
-    [*"Pier the ferry 3.14 Dr. U.S. e.g. 渡轮 港口。 “好！” … end. Really? é́ 👩‍👩‍👧".split(), "a" * 90]
+    [
+        *"Pier the ferry 3.14 Dr. U.S. e.g. 渡轮 港口。 “好！” … end. Really? é́ 👩‍👩‍👧".split(),
+        "a" * 90,
+    ]
 )
 LINE_STARTS = st.sampled_from(["", "# ", "## ", "- ", "1. ", "| ", "> ", "```\n", "    ", "\n"])
-LINES = st.builds(lambda start, words: start + " ".join(words), LINE_STARTS, st.lists(WORDS, max_size=14))
+LINES = st.builds(
+    lambda start, words: start + " ".join(words), LINE_STARTS, st.lists(WORDS, max_size=14)
+)
 TEXTS = st.lists(LINES, max_size=30).map("\n".join) | st.text(max_size=400)
-SIZES = st.integers(20, 80).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, (size - 1) // 2)))
+SIZES = st.integers(20, 80).flatmap(
+    lambda size: st.tuples(st.just(size), st.integers(0, (size - 1) // 2))
+)
 
 
 def texted(text: str, triples: list[Triple] | None = None) -> Document:
-    parts = [Part(document="d", source="s", path="a", kind="text", title="T", text=text)] if text else []
+    parts = (
+        [Part(document="d", source="s", path="a", kind="text", title="T", text=text)]
+        if text
+        else []
+    )
     if triples:
         lines = "\n".join(triple.rendered() for triple in triples)
         parts.append(
-            Part(document="d", source="s", path="b", kind="triples", title="T", text=lines, triples=tuple(triples))
+            Part(
+                document="d",
+                source="s",
+                path="b",
+                kind="triples",
+                title="T",
+                text=lines,
+                triples=tuple(triples),
+            )
         )
     return compose(parts)[0]
 
@@ -64,9 +85,18 @@ def test_wrapped_lines_read_on_and_structure_does_not() -> None:
         + "Long " * 30
     )
     assert split(text) == [
-        "# Title", wrapped[: wrapped.index("\nMay")], "May", "- item one", "- item two", "1. First.", "Second.",
-        "| a | b |", "| 1 | 2 |", "1.2 Short heading", ("Long " * 30).strip(),
-    ]  # fmt: skip
+        "# Title",
+        wrapped[: wrapped.index("\nMay")],
+        "May",
+        "- item one",
+        "- item two",
+        "1. First.",
+        "Second.",
+        "| a | b |",
+        "| 1 | 2 |",
+        "1.2 Short heading",
+        ("Long " * 30).strip(),
+    ]
 
 
 @settings(deadline=None)
@@ -83,7 +113,9 @@ def test_sentences_hold_all_non_space_characters_and_never_overlap(text: str) ->
 
 @settings(deadline=None)
 @given(TEXTS.filter(str.strip), SIZES)
-def test_chunks_are_exact_complete_bounded_and_repeatable(text: str, limits: tuple[int, int]) -> None:
+def test_chunks_are_exact_complete_bounded_and_repeatable(
+    text: str, limits: tuple[int, int]
+) -> None:
     document = texted(text)
     chunks = chunk_document(document, *limits)
     held = set[int]()
@@ -92,7 +124,9 @@ def test_chunks_are_exact_complete_bounded_and_repeatable(text: str, limits: tup
         assert chunk.tokens == count_tokens([chunk.text])[0] <= limits[0]
         assert chunk.ordinal == ordinal
         held.update(range(chunk.start, chunk.end))
-    assert all(character.isspace() for place, character in enumerate(document.text) if place not in held)
+    assert all(
+        character.isspace() for place, character in enumerate(document.text) if place not in held
+    )
     assert len({chunk.id for chunk in chunks}) == len(chunks)
     assert all(a.start < b.start and a.end < b.end for a, b in pairwise(chunks))
     assert chunk_document(document, *limits) == chunks
@@ -101,10 +135,16 @@ def test_chunks_are_exact_complete_bounded_and_repeatable(text: str, limits: tup
 @settings(deadline=None)
 @given(st.lists(LINES, max_size=30).map("\n".join), TEXTS.filter(str.strip))
 def test_appended_text_leaves_the_ids_of_earlier_chunks_alone(text: str, more: str) -> None:
-    # A code fence that is still open takes in what follows: that text is one block with the appended one.
+    # A code fence that is still open takes in what follows: that text is one block with the
+    # appended one.
     assume(text.count("```") % 2 == 0)
     before = chunked(text + "\n\nA last line of plain words that ends here.", 40, 10)
-    after = {chunk.id for chunk in chunked(text + "\n\nA last line of plain words that ends here.\n\n" + more, 40, 10)}
+    after = {
+        chunk.id
+        for chunk in chunked(
+            text + "\n\nA last line of plain words that ends here.\n\n" + more, 40, 10
+        )
+    }
     assert len(before) == 1 or {chunk.id for chunk in before[:-2]} <= after
 
 
@@ -122,7 +162,9 @@ def test_sentences_are_not_cut_and_neighbours_share_whole_ones(pattern: str) -> 
 
 
 def test_headings_begin_chunks_and_never_end_them() -> None:
-    sections = [f"## Part {n}\n\n" + " ".join(ENGLISH.format(n=m) for m in range(n)) for n in range(1, 7)]
+    sections = [
+        f"## Part {n}\n\n" + " ".join(ENGLISH.format(n=m) for m in range(n)) for n in range(1, 7)
+    ]
     chunks = chunked("# Guide\n\n" + "\n\n".join(sections), 80, 20)
     assert all(not chunk.text.splitlines()[-1].startswith("#") for chunk in chunks)
     assert {chunk.heading for chunk in chunks} >= {"Guide", "Guide > Part 3", "Guide > Part 6"}
@@ -131,8 +173,12 @@ def test_headings_begin_chunks_and_never_end_them() -> None:
 
 def test_tables_and_lists_stay_whole_where_they_fit() -> None:
     table = "| Pier | Depth |\n|---|---|\n" + "\n".join(f"| {n} | {n} m |" for n in range(5))
-    steps = "Take these steps:\n\n" + "\n".join(f"{n}. Step number {n} is this." for n in range(1, 6))
-    text = "\n\n".join([ENGLISH.format(n=1), ENGLISH.format(n=2), table, ENGLISH.format(n=3), steps])
+    steps = "Take these steps:\n\n" + "\n".join(
+        f"{n}. Step number {n} is this." for n in range(1, 6)
+    )
+    text = "\n\n".join(
+        [ENGLISH.format(n=1), ENGLISH.format(n=2), table, ENGLISH.format(n=3), steps]
+    )
     texts = [chunk.text for chunk in chunked(text, 90, 0)]
     assert any(table in text for text in texts)
     assert any(steps in text for text in texts)
@@ -150,7 +196,15 @@ def test_triples_are_cut_between_lines_and_keep_a_subject_together() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a" * 5000, "字" * 2000, "a," * 2000, "x\n" * 2000, "# h\n" * 300, "word. " + " " * 9000 + "end."]
+    "text",
+    [
+        "a" * 5000,
+        "字" * 2000,
+        "a," * 2000,
+        "x\n" * 2000,
+        "# h\n" * 300,
+        "word. " + " " * 9000 + "end.",
+    ],
 )
 def test_monotonous_texts_keep_to_the_size(text: str) -> None:
     assert max(chunk.tokens for chunk in chunked(text, 30, 5)) <= 30

@@ -1,6 +1,8 @@
-"""Claims from the sentence to the command: what is one, where it stands, whom it is about, who reads of it.
+"""Claims from the sentence to the command: what is one, where it stands, whom it is about, who
+reads of it.
 
-GraphRAG 3 pays for further rounds on claims and throws their answers away; ours are read, merged and kept.
+GraphRAG 3 pays for further rounds on claims and throws their answers away; ours are read, merged
+and kept.
 """
 
 from dataclasses import replace
@@ -35,11 +37,17 @@ TEXT = f"The Bank of Velin is old. {SENTENCE} Nobody knows why."
 CHUNK = chunk_of(TEXT, ordinal=1, start=100)
 
 
-def claim_of(quote: str = "", description: str = "It bribed someone.", **changes: object) -> ClaimFound:
+def claim_of(
+    quote: str = "", description: str = "It bribed someone.", **changes: object
+) -> ClaimFound:
     fields: dict[str, object] = {
-        "subject": "Bank of Velin", "object": "Ben Ode", "kind": "accusation", "status": "suspected",
-        "description": description, "quote": quote,
-    }  # fmt: skip
+        "subject": "Bank of Velin",
+        "object": "Ben Ode",
+        "kind": "accusation",
+        "status": "suspected",
+        "description": description,
+        "quote": quote,
+    }
     return ClaimFound.model_validate(fields | changes)
 
 
@@ -53,15 +61,22 @@ def claim_of(quote: str = "", description: str = "It bribed someone.", **changes
     ],
 )
 def test_a_quote_stands_where_the_text_says_it(quote: str, words: str) -> None:
-    (claim,) = to_extraction(CHUNK, Extracted(claims=[claim_of(quote, description="They did it.")])).claims
+    (claim,) = to_extraction(
+        CHUNK, Extracted(claims=[claim_of(quote, description="They did it.")])
+    ).claims
     assert TEXT[claim.start - 100 : claim.end - 100] == words
 
 
 def test_a_claim_that_no_sentence_makes_is_kept_with_an_empty_span() -> None:
-    bound = to_extraction(CHUNK, Extracted(claims=[claim_of("It sold weapons to pirates.", since="spring 1999")]))
+    bound = to_extraction(
+        CHUNK, Extracted(claims=[claim_of("It sold weapons to pirates.", since="spring 1999")])
+    )
     (claim,) = bound.claims
     assert (claim.start, claim.end, claim.since, claim.until) == (100, 100, "spring 1999", None)
-    assert {mention.name: mention.kind for mention in bound.mentions} == {"Bank of Velin": "thing", "Ben Ode": "thing"}
+    assert {mention.name: mention.kind for mention in bound.mentions} == {
+        "Bank of Velin": "thing",
+        "Ben Ode": "thing",
+    }
 
 
 def test_a_claim_is_about_the_listed_form_of_a_name_and_never_about_itself() -> None:
@@ -70,11 +85,15 @@ def test_a_claim_is_about_the_listed_form_of_a_name_and_never_about_itself() -> 
         claims=[claim_of(subject="BANK OF VELIN", object="bank of velin"), claim_of(object="none")],
     )
     bound = to_extraction(CHUNK, found)
-    assert [(claim.subject, claim.object) for claim in bound.claims] == [("Bank of Velin", None)] * 2
+    assert [(claim.subject, claim.object) for claim in bound.claims] == [
+        ("Bank of Velin", None)
+    ] * 2
     assert len(bound.mentions) == 1
 
 
-CLAIM = "C\tKorb Ltd\tHarbour Board\tsanction\t{status}\t2019\t\tKorb was fined.\tfined in 2019\nEND"
+CLAIM = (
+    "C\tKorb Ltd\tHarbour Board\tsanction\t{status}\t2019\t\tKorb was fined.\tfined in 2019\nEND"
+)
 PASSAGE = "Ada Lovelace met Charles Babbage. The firm of Korb was accused of fraud in 1843."
 
 
@@ -86,26 +105,40 @@ def read(answer: str) -> Extracted:
 
 def test_a_claim_is_read_with_its_status_and_what_is_not_said_is_empty() -> None:
     (claim,) = read(CLAIM.format(status="Suspected")).claims
-    assert (claim.subject, claim.status, claim.since, claim.until) == ("Korb Ltd", "suspected", "2019", "")
+    assert (claim.subject, claim.status, claim.since, claim.until) == (
+        "Korb Ltd",
+        "suspected",
+        "2019",
+        "",
+    )
     (bare,) = read("C\tKorb Ltd\tNONE\tsanction\tTRUE\tNone\t-\tKorb was fined.\nEND").claims
     assert (bare.object, bare.since, bare.until, bare.quote) == ("", "", "", "")
 
 
 async def test_claims_missed_at_first_are_read_and_kept(model_server: Server) -> None:
     """GraphRAG 3 asks for them and never parses the answer."""
-    models = Models(dict.fromkeys(ROLES, ModelChoice("openai/scripted", model_server.base_url, "a key")))
+    models = Models(
+        dict.fromkeys(ROLES, ModelChoice("openai/scripted", model_server.base_url, "a key"))
+    )
     once = await extractor(models, 0, UNTAILORED, claims=True).run("T", PASSAGE)
     gleaned = await extractor(models, 1, UNTAILORED, claims=True).run("T", PASSAGE)
     without = await extractor(models, 1, UNTAILORED, claims=False).run("T", PASSAGE)
     await models.aclose()
     assert (once.claims, without.claims) == ([], [])
-    assert [(claim.subject, claim.status, claim.since) for claim in gleaned.claims] == [("Korb", "suspected", "1843")]
+    assert [(claim.subject, claim.status, claim.since) for claim in gleaned.claims] == [
+        ("Korb", "suspected", "1843")
+    ]
     bound = to_extraction(chunk_of(PASSAGE, ordinal=1, start=100), gleaned)
-    assert [PASSAGE[c.start - 100 : c.end - 100] for c in bound.claims] == [PASSAGE.partition(". ")[2]]
+    assert [PASSAGE[c.start - 100 : c.end - 100] for c in bound.claims] == [
+        PASSAGE.partition(". ")[2]
+    ]
 
 
 def test_claims_follow_what_names_are_merged_into() -> None:
-    texts = {"a": "Korb Works was fined by the Board.", "b": "KW is Korb Works. KW was fined twice."}
+    texts = {
+        "a": "Korb Works was fined by the Board.",
+        "b": "KW is Korb Works. KW was fined twice.",
+    }
     chunks = {name: chunk_of(text, name, 1) for name, text in texts.items()}
     fined = {"kind": "sanction", "status": "true"}
     found = [
@@ -137,12 +170,20 @@ def context(limit: int = 1000, members: str = "abc") -> ReportContext:
     text = " ".join([chunk.text, *CLAIMED.values(), "Nobody did."])
     claims = tuple(
         Claim(
-            id=one, subject=one, object="d", kind="sanction", status="suspected", since=None, until=None,
-            description=description, chunk="chk", start=50 + text.index(CLAIMED[one]),
+            id=one,
+            subject=one,
+            object="d",
+            kind="sanction",
+            status="suspected",
+            since=None,
+            until=None,
+            description=description,
+            chunk="chk",
+            start=50 + text.index(CLAIMED[one]),
             end=50 + text.index(CLAIMED[one]) + len(CLAIMED[one]),
         )
         for one, description in (("b", "B had to pay."), ("c", CLAIMED["c"]))
-    )  # fmt: skip
+    )
     evidence = replace(evidence, claims=claims, chunks=(replace(chunk, text=text),))
     community = Community(id="com", level=0, parent=None, members=tuple(members))
     return ReportContextBuilder(evidence, [community], limit).context(community, "m")
@@ -162,8 +203,14 @@ def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
 
 
 DOCUMENTS = [
-    {"id": "works", "text": "Korb Works builds bridges. Korb Works was fined by the Harbour Board on 3 May 2019."},
-    {"id": "trial", "text": "Ben Ode accused Korb Works of bribery in 2020. The Harbour Board met Ben Ode."},
+    {
+        "id": "works",
+        "text": "Korb Works builds bridges. Korb Works was fined by the Harbour Board on 3 May 2019.",
+    },
+    {
+        "id": "trial",
+        "text": "Ben Ode accused Korb Works of bribery in 2020. The Harbour Board met Ben Ode.",
+    },
 ]
 
 
@@ -177,7 +224,9 @@ async def test_claims_are_counted_exported_shown_and_go_with_their_document(
         (view,) = look_up("Korb Works", generation).entities
         (accuser,) = look_up("Ben Ode", generation).entities
         assert generation.meta.counts()["claims"] == 2
-    assert [(one.kind, one.status, one.period, one.object, one.document) for one in view.claims] == [
+    assert [
+        (one.kind, one.status, one.period, one.object, one.document) for one in view.claims
+    ] == [
         ("fact", "true", "2019", "Harbour Board", "works"),
         ("fact", "suspected", "2020", "Korb Works", "trial"),
     ]

@@ -1,4 +1,6 @@
-"""Communities: every level a partition, the same for the same graph, and the graph as NetworkX and GraphML see it."""
+"""Communities: every level a partition, the same for the same graph, and the graph as NetworkX and
+GraphML see it.
+"""
 
 import random
 from collections.abc import Iterable
@@ -20,7 +22,13 @@ from tasks.graph_views import directed, undirected, write_graphml
 def graph_of(size: int, edges: list[tuple[int, int]]) -> tuple[list[Entity], list[Relation]]:
     entities = [Entity(id=f"ent_{n:03}", name=str(n), kind="thing") for n in range(size)]
     relations = [
-        Relation(id=f"rel_{n}", source=f"ent_{one:03}", target=f"ent_{two:03}", predicate="p", weight=1 + n % 3)
+        Relation(
+            id=f"rel_{n}",
+            source=f"ent_{one:03}",
+            target=f"ent_{two:03}",
+            predicate="p",
+            weight=1 + n % 3,
+        )
         for n, (one, two) in enumerate(edges)
         if one != two
     ]
@@ -36,16 +44,24 @@ def edges_of(graph: "nx.Graph[int]") -> list[tuple[int, int]]:
 
 
 def check(entities: list[Entity], found: list[Community], max_size: int) -> None:
-    """Those of a level, with those above that are not split, hold everybody once; what is not split is small enough."""
+    """Those of a level, with those above that are not split, hold everybody once; what is not split
+    is small enough.
+    """
     everyone = sorted(entity.id for entity in entities)
     by_id = {community.id: community for community in found}
     assert len(by_id) == len(found)
     levels = sorted({community.level for community in found})
     assert levels == list(range(len(levels)))
     split = {community.parent for community in found}
-    assert all(len(community.members) <= max_size for community in found if community.id not in split)
+    assert all(
+        len(community.members) <= max_size for community in found if community.id not in split
+    )
     for level in levels:
-        here = [own for own in found if own.level == level or (own.level < level and own.id not in split)]
+        here = [
+            own
+            for own in found
+            if own.level == level or (own.level < level and own.id not in split)
+        ]
         assert sorted(member for community in here for member in community.members) == everyone
     for community in found:
         if community.level == 0:
@@ -63,14 +79,19 @@ SHAPES = {
     "star": (60, [(0, n) for n in range(1, 60)]),
     "clique": (30, edges_of(nx.complete_graph(30))),
     "path": (80, edges_of(nx.path_graph(80))),
-    "two parts and singles": (50, edges_of(nx.disjoint_union(nx.complete_graph(20), nx.cycle_graph(25)))),
+    "two parts and singles": (
+        50,
+        edges_of(nx.disjoint_union(nx.complete_graph(20), nx.cycle_graph(25))),
+    ),
     "caveman": (90, edges_of(nx.connected_caveman_graph(9, 10))),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_node_has_a_community_at_every_level(shape: str) -> None:
-    """GraphRAG clusters the largest component only; here single nodes and small components belong somewhere too."""
+    """GraphRAG clusters the largest component only; here single nodes and small components belong
+    somewhere too.
+    """
     entities, relations = graph_of(*SHAPES[shape])
     found = detect(ids(entities), relations, max_size=5)
     assert bool(found) == bool(entities)
@@ -78,7 +99,11 @@ def test_every_node_has_a_community_at_every_level(shape: str) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=120), st.integers(2, 9))
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=120),
+    st.integers(2, 9),
+)
 def test_any_graph_is_partitioned_the_same_way_whatever_the_order(
     size: int, pairs: list[tuple[int, int]], max_size: int
 ) -> None:
@@ -86,13 +111,21 @@ def test_any_graph_is_partitioned_the_same_way_whatever_the_order(
     found = detect(ids(entities), relations, max_size)
     check(entities, found, max_size)
     mixed = random.Random(1)  # noqa: S311 -- a shuffle, no secret
-    assert found == detect(mixed.sample(ids(entities), size), mixed.sample(relations, len(relations)), max_size)
+    assert found == detect(
+        mixed.sample(ids(entities), size), mixed.sample(relations, len(relations)), max_size
+    )
 
 
 NAMED = (
-    "leiden(resolution_parameter=0.5)", "louvain", "infomap", "label_propagation", "walktrap", "em(k=4)",
-    "label_propagation_cordasco_gargano", "scan(epsilon=0.5, mu=3)",
-)  # fmt: skip
+    "leiden(resolution_parameter=0.5)",
+    "louvain",
+    "infomap",
+    "label_propagation",
+    "walktrap",
+    "em(k=4)",
+    "label_propagation_cordasco_gargano",
+    "scan(epsilon=0.5, mu=3)",
+)
 
 
 def planted(alone: int = 3) -> tuple[list[Entity], list[Relation]]:
@@ -102,13 +135,17 @@ def planted(alone: int = 3) -> tuple[list[Entity], list[Relation]]:
 
 def coarsest(algorithm: str, graph: tuple[list[Entity], list[Relation]]) -> set[tuple[str, ...]]:
     return {
-        community.members for community in detect(ids(graph[0]), graph[1], algorithm=algorithm) if community.level == 0
+        community.members
+        for community in detect(ids(graph[0]), graph[1], algorithm=algorithm)
+        if community.level == 0
     }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", NAMED)
-def test_any_algorithm_gives_a_hierarchy_and_the_same_whatever_was_drawn_before(algorithm: str) -> None:
+def test_any_algorithm_gives_a_hierarchy_and_the_same_whatever_was_drawn_before(
+    algorithm: str,
+) -> None:
     entities, relations = planted()
     found = detect(ids(entities), relations, 12, algorithm)
     check(entities, found, 12)
@@ -120,14 +157,27 @@ def test_any_algorithm_gives_a_hierarchy_and_the_same_whatever_was_drawn_before(
 def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_all_below() -> None:
     entities, relations = planted()
     before = detect(ids(entities), relations, 12)
-    graph = [*ids(entities), "ent_new"], [*relations, replace(relations[0], id="rel_new", target="ent_new")]
+    graph = (
+        [*ids(entities), "ent_new"],
+        [*relations, replace(relations[0], id="rel_new", target="ent_new")],
+    )
     hierarchy = follow(before, *graph, 12).model_copy(update={"before": tuple(before)})
     home = {member: root.id for root in before if root.level == 0 for member in root.members}
-    joined, touched, failed = home[relations[0].source], home["ent_121"], next(one for one in before if one.level == 1)
+    joined, touched, failed = (
+        home[relations[0].source],
+        home["ent_121"],
+        next(one for one in before if one.level == 1),
+    )
     assert len({joined, touched, home[failed.members[0]]}) == 3
     reached = hierarchy.reached_by({"ent_new", "ent_121"}, {failed.id, "com_gone"})
-    assert {home[one.members[0]] for one in reached.before} == {joined, touched, home[failed.members[0]]}
-    assert {one for one in reached.before if home[one.members[0]] != joined} <= set(reached.communities)
+    assert {home[one.members[0]] for one in reached.before} == {
+        joined,
+        touched,
+        home[failed.members[0]],
+    }
+    assert {one for one in reached.before if home[one.members[0]] != joined} <= set(
+        reached.communities
+    )
     left_out = set(hierarchy.communities) - set(reached.communities)
     assert left_out == set(before) - set(reached.before)
     assert hierarchy.reached_by({"ent_new"}, ()).kept == set(home.values()) - {joined}
@@ -143,12 +193,20 @@ def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_
         ("not a name", "a name, or one with its parameters"),
         ("louvain(size=3)", "its parameters, louvain(partition: "),
         ("em", "em(k: int): missing a required argument: 'k'"),
-        ("pycombo", "or install the package that it wants (Optional dependency not satisfied: install pycombo"),
-        ("async_fluid(k=4)", "cannot partition this graph (Fluid Communities require connected Graphs.)"),
+        (
+            "pycombo",
+            "or install the package that it wants (Optional dependency not satisfied: install pycombo",
+        ),
+        (
+            "async_fluid(k=4)",
+            "cannot partition this graph (Fluid Communities require connected Graphs.)",
+        ),
     ],
 )
 def test_what_gives_no_partition_is_refused_with_what_there_is(algorithm: str, words: str) -> None:
-    entities, relations = graph_of(9, edges_of(nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(4))))
+    entities, relations = graph_of(
+        9, edges_of(nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(4)))
+    )
     with pytest.raises(SettingsError) as refused:
         detect(ids(entities), relations, algorithm=algorithm)
     assert words in refused.value.remedy
@@ -162,9 +220,15 @@ def test_quality_is_what_cdlib_measures(algorithm: str) -> None:
 
     entities, relations = planted()
     found = detect(ids(entities), relations, algorithm=algorithm)
-    groups = [list(community.members) for community in found if community.level == 0 and len(community.members) > 1]
+    groups = [
+        list(community.members)
+        for community in found
+        if community.level == 0 and len(community.members) > 1
+    ]
     graph: nx.Graph[str] = nx.Graph()  # of all that has a relation
-    graph.add_weighted_edges_from((relation.source, relation.target, relation.weight) for relation in relations)
+    graph.add_weighted_edges_from(
+        (relation.source, relation.target, relation.weight) for relation in relations
+    )
     theirs = NodeClustering(groups, graph)
     inside = sum(graph.subgraph(group).size(weight="weight") for group in groups)
     scores = quality(found, relations, algorithm)
@@ -184,7 +248,8 @@ def test_quality_is_what_cdlib_measures(algorithm: str) -> None:
 def test_leiden_is_as_good_as_that_of_cdlib() -> None:
     entities, relations = planted()
     ours, theirs = (
-        quality(detect(ids(entities), relations, algorithm=name), relations) for name in ("leiden", "leiden()")
+        quality(detect(ids(entities), relations, algorithm=name), relations)
+        for name in ("leiden", "leiden()")
     )
     assert ours is not None
     assert theirs is not None
@@ -213,7 +278,10 @@ def test_random_changes_keep_a_hierarchy(seed: int) -> None:
         entities = entities - gone | new
         pairs = {pair for pair in pairs if not set(pair) & gone}
         for one in sorted(new):
-            pairs |= {tuple(sorted((one, chance.choice(sorted(entities - {one}))))) for _ in range(chance.randrange(4))}
+            pairs |= {
+                tuple(sorted((one, chance.choice(sorted(entities - {one})))))
+                for _ in range(chance.randrange(4))
+            }
         relations = [related(*pair) for pair in sorted(pairs)]
         there = [entity(n) for n in entities]
         communities = list(follow(communities, ids(there), relations, max_size).communities)
@@ -222,25 +290,38 @@ def test_random_changes_keep_a_hierarchy(seed: int) -> None:
 
 def test_a_new_entity_goes_where_its_relations_weigh_most_and_nobody_else_moves() -> None:
     two = [f"a{n}" for n in range(6)], [f"b{n}" for n in range(6)]
-    pairs = [related(one, other) for group in two for one in group for other in group if one < other]
+    pairs = [
+        related(one, other) for group in two for one in group for other in group if one < other
+    ]
     there = [entity(name) for group in two for name in group]
     before = {one.members: one.id for one in detect(ids(there), pairs, 12)}
     relations = [*pairs, related("a0", "x"), related("a1", "x"), related("b0", "x")]
     after = follow(detect(ids(there), pairs, 12), [*ids(there), "x"], relations, 12)
     assert {one.members: after.was[one.id] for one in after.communities} == {
-        (*two[0], "x"): before[tuple(two[0])], tuple(two[1]): before[tuple(two[1])],
-    }  # fmt: skip
+        (*two[0], "x"): before[tuple(two[0])],
+        tuple(two[1]): before[tuple(two[1])],
+    }
     assert before[tuple(two[1])] in {one.id for one in after.communities}
 
 
-ENTITIES = [Entity(id=f"ent_{name}", name=name.upper(), kind="thing", mentions=2, degree=1) for name in "cab"]
+ENTITIES = [
+    Entity(id=f"ent_{name}", name=name.upper(), kind="thing", mentions=2, degree=1)
+    for name in "cab"
+]
 
 
-def relation(number: int, source: str, target: str, predicate: str, weight: float, count: int = 1) -> Relation:
+def relation(
+    number: int, source: str, target: str, predicate: str, weight: float, count: int = 1
+) -> Relation:
     return Relation(
-        id=f"rel_{number}", source=f"ent_{source}", target=f"ent_{target}", predicate=predicate, weight=weight,
-        count=count, keys=("one", "two"),
-    )  # fmt: skip
+        id=f"rel_{number}",
+        source=f"ent_{source}",
+        target=f"ent_{target}",
+        predicate=predicate,
+        weight=weight,
+        count=count,
+        keys=("one", "two"),
+    )
 
 
 RELATIONS = [
@@ -254,7 +335,11 @@ RELATIONS = [
 def test_parallel_and_opposite_relations_add_up_to_one_normalised_edge() -> None:
     graph = undirected(ENTITIES, RELATIONS)
     assert list(graph.nodes) == ["ent_a", "ent_b", "ent_c"]
-    assert graph.edges["ent_a", "ent_b"] == {"weight": 1.0, "count": 7, "predicates": ("knows", "paid by", "pays")}
+    assert graph.edges["ent_a", "ent_b"] == {
+        "weight": 1.0,
+        "count": 7,
+        "predicates": ("knows", "paid by", "pays"),
+    }
     assert graph.edges["ent_c", "ent_b"]["weight"] == pytest.approx(0.25 / 1.75)
     assert graph.number_of_edges() == 2
 

@@ -14,7 +14,10 @@ ELSEWHERE = "192.0.2.1"  # reserved for documentation: no such host exists
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
 def test_a_connection_elsewhere_is_refused(kind: int, no_network: list[str]) -> None:
-    with socket.socket(socket.AF_INET, kind) as client, pytest.raises(OSError, match="without a network"):
+    with (
+        socket.socket(socket.AF_INET, kind) as client,
+        pytest.raises(OSError, match="without a network"),
+    ):
         client.connect((ELSEWHERE, 80))
     assert no_network == [f"connect({ELSEWHERE})"]
     no_network.clear()

@@ -1,4 +1,6 @@
-"""What a conversation adds to a question: without a model the words of an earlier one; what a name leaves open."""
+"""What a conversation adds to a question: without a model the words of an earlier one; what a name
+leaves open.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,10 @@ from flows.session import Session, open_session
 from prompts.rewrite import with_previous_question
 from tests.workspaces import asked, indexed, opened
 
-DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
+DESIGNED = (
+    "Who designed the Kestrel Bridge?",
+    "The Kestrel Bridge was designed by Ilse Marrand in 1998.",
+)
 
 
 @pytest.mark.parametrize(
@@ -22,12 +27,18 @@ DESIGNED = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed
         (DESIGNED, "And the Maltings Bridge?", "And the Maltings Bridge?"),
         (DESIGNED, "Where was Tobias Wren born?", "Where was Tobias Wren born?"),
         ((*DESIGNED, "Where was she born?", "In Hask."), "and when?", f"{DESIGNED[0]} and when?"),
-        (("Tell me about Mara Lind.",), "who taught her?", "Tell me about Mara Lind. who taught her?"),
+        (
+            ("Tell me about Mara Lind.",),
+            "who taught her?",
+            "Tell me about Mara Lind. who taught her?",
+        ),
         (("LightRAG怎么检索？", "用图。"), "它的局限是什么?", "LightRAG怎么检索？ 它的局限是什么?"),
         ((), "Where was she born?", "Where was she born?"),
     ],
 )
-def test_a_question_without_names_joins_the_one_before(history: tuple[str, ...], question: str, searched: str) -> None:
+def test_a_question_without_names_joins_the_one_before(
+    history: tuple[str, ...], question: str, searched: str
+) -> None:
     assert with_previous_question(question, history) == searched
 
 
@@ -55,7 +66,11 @@ def session(workspace: Path) -> Iterator[Session]:
 @pytest.mark.parametrize(
     ("question", "taken", "other"),
     [
-        ("How many days does Mercury take to orbit the Sun?", "Mercury (planet)", "Mercury (element)"),
+        (
+            "How many days does Mercury take to orbit the Sun?",
+            "Mercury (planet)",
+            "Mercury (element)",
+        ),
         ("At how many degrees does Mercury melt?", "Mercury (element)", "Mercury (planet)"),
     ],
 )
@@ -70,7 +85,11 @@ async def test_a_name_of_several_things_is_told_with_the_one_that_was_answered(
 
 @pytest.mark.parametrize(
     "question",
-    ["Who designed the Orla Bridge?", "How many days does Mercury (planet) take to orbit the Sun?", "水星有几颗卫星？"],
+    [
+        "Who designed the Orla Bridge?",
+        "How many days does Mercury (planet) take to orbit the Sun?",
+        "水星有几颗卫星？",
+    ],
 )
 async def test_a_name_of_one_thing_is_not_ambiguous(question: str, session: Session) -> None:
     assert (await asked(question, session)).trace.ambiguity == ()
@@ -94,6 +113,8 @@ async def test_two_questions_in_one_stay_one(session: Session) -> None:
 
 
 def test_the_command_tells_on_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", "At how many degrees does Mercury melt?", "--workspace", str(workspace)]) == 0
+    assert (
+        main(["ask", "At how many degrees does Mercury melt?", "--workspace", str(workspace)]) == 0
+    )
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ambiguous")]
     assert lines == ['ambiguous: "Mercury" was read as Mercury (element), not as Mercury (planet)']

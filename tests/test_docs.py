@@ -1,4 +1,6 @@
-"""Do the pages in docs say what is there: the files and functions that they name, their links, and what they quote?"""
+"""Do the pages in docs say what is there: the files and functions that they name, their links, and
+what they quote?
+"""
 
 import ast
 import asyncio
@@ -28,12 +30,19 @@ REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 MECHANISMS = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 MOST = {"S": 30, "G": 18, "L": 19, "P": 19, "E": 24}
 STATES = ("done", "partly", "open")
-# What is held against the code; the other blocks of the tour depend on the embedder or hold counts of everything.
+# What is held against the code; the other blocks of the tour depend on the embedder or hold counts
+# of everything.
 QUOTED = frozenset(
     {
-        "chunk", "extract: mentions", "extract: relations", "dedupe", "rewrite", "trigger", "answer",
+        "chunk",
+        "extract: mentions",
+        "extract: relations",
+        "dedupe",
+        "rewrite",
+        "trigger",
+        "answer",
     }
-)  # fmt: skip
+)
 _ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.M)
 _NAMED = re.compile(r"`((?:[\w.]+/)+[\w.]+\.py)(?:: ([\w.]+))?`")
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
@@ -44,7 +53,9 @@ _FIGURE = re.compile(r"(?<![\w.])\.\d+")
 
 def rows() -> dict[str, list[str]]:
     """The cells of each mechanism's row, after its id."""
-    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in _ROW.findall(MECHANISMS)}
+    return {
+        name: [cell.strip() for cell in rest.split("|")] for name, rest in _ROW.findall(MECHANISMS)
+    }
 
 
 @cache
@@ -55,7 +66,9 @@ def names_in(path: Path) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         if isinstance(node, ast.ClassDef):
-            inner = (one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+            inner = (
+                one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+            )
             found |= {f"{node.name}.{one.name}" for one in inner}
     return frozenset(found)
 
@@ -77,12 +90,18 @@ def anchors(page: Path) -> set[str]:
 
 def test_each_mechanism_has_one_row() -> None:
     found = [name for name, _ in _ROW.findall(MECHANISMS)]
-    assert found == [f"{system}{number}" for system, most in MOST.items() for number in range(1, most + 1)]
+    assert found == [
+        f"{system}{number}" for system, most in MOST.items() for number in range(1, most + 1)
+    ]
 
 
 def test_a_state_says_done_or_what_is_missing() -> None:
     states = {name: cells[1] for name, cells in rows().items()}
-    wrong = {name: state for name, state in states.items() if not re.fullmatch(r"done(; .+)?|open|partly: .+", state)}
+    wrong = {
+        name: state
+        for name, state in states.items()
+        if not re.fullmatch(r"done(; .+)?|open|partly: .+", state)
+    }
     assert wrong == {}
     counts = Counter(re.split("[:;]", state)[0] for state in states.values())
     told = ", ".join(f"{counts[state]} {state}" for state in STATES)
@@ -110,7 +129,9 @@ def test_files_functions_and_benchmarks_that_a_page_names_are_there(page: Path) 
 
 def test_the_page_on_benchmarks_names_every_measure() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert [name for name in measure_names() if f"`{name}`" not in page and f"`{name} " not in page] == []
+    assert [
+        name for name in measure_names() if f"`{name}`" not in page and f"`{name} " not in page
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -138,14 +159,20 @@ def test_a_page_of_the_site_links_to_pages_of_the_site(page: Path) -> None:
 def test_the_reference_is_what_the_code_says() -> None:
     """`make docs` writes it anew."""
     for name, text in REFERENCE["pages"]().items():
-        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"{name}: run `python docs/reference.py`"
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, (
+            f"{name}: run `python docs/reference.py`"
+        )
 
 
 def test_every_setting_and_command_has_its_place_in_the_reference() -> None:
     pages = REFERENCE["pages"]()
     for name, field in Settings.model_fields.items():
         assert field.description, f"{name}: say in flows/setting_areas.py what it is for"
-        written = {"roles": "TRELLIS_LM_<ROLE>", "instructions": "[instructions]", "tailoring": "[tailoring]"}
+        written = {
+            "roles": "TRELLIS_LM_<ROLE>",
+            "instructions": "[instructions]",
+            "tailoring": "[tailoring]",
+        }
         written["service"] = "[service]"
         assert f"`{written.get(name, f'TRELLIS_{name.upper()}')}`" in pages["settings.md"], name
     assert [role for role in ROLES if f"`{role}`" not in pages["settings.md"]] == []
@@ -153,7 +180,9 @@ def test_every_setting_and_command_has_its_place_in_the_reference() -> None:
     app = trellis_app()
     for name in COMMANDS:
         for option in app[name].assemble_argument_collection(parse_docstring=True):
-            assert option.parameter.help or not option.show, f"{name} {option.name}: say what it is for"
+            assert option.parameter.help or not option.show, (
+                f"{name} {option.name}: say what it is for"
+            )
 
 
 def test_every_mode_is_told() -> None:
@@ -177,7 +206,12 @@ def test_the_tour_quotes_what_the_steps_give(tmp_path: Path) -> None:
     given = asyncio.run(toured(tmp_path))
     assert {step for step, _ in quoted} >= QUOTED
     assert {step for step, _ in quoted} <= {*given, "publish"}
-    lines = [(step, line.rstrip()) for step, block in quoted if step in QUOTED for line in block.splitlines()]
+    lines = [
+        (step, line.rstrip())
+        for step, block in quoted
+        if step in QUOTED
+        for line in block.splitlines()
+    ]
     assert [(step, line) for step, line in lines if line not in given[step]] == []
 
 
@@ -208,11 +242,15 @@ def test_the_cost_table_is_the_one_that_counts() -> None:
 
 
 def test_every_role_is_told() -> None:
-    rows = "".join(line for line in PAGE.splitlines() if line.startswith("| `") and "TRELLIS" not in line)
+    rows = "".join(
+        line for line in PAGE.splitlines() if line.startswith("| `") and "TRELLIS" not in line
+    )
     assert [role for role in ROLES if f"`{role}`" not in rows] == []
 
 
 def test_every_example_of_a_model_can_be_meant() -> None:
-    named = set(re.findall(r"TRELLIS_LM=((?:openai|ollama)/[\w.-]+)", PAGE)) | {model for model, _, _ in PRICES}
+    named = set(re.findall(r"TRELLIS_LM=((?:openai|ollama)/[\w.-]+)", PAGE)) | {
+        model for model, _, _ in PRICES
+    }
     for model in named:
         check(ModelChoice(model))

@@ -12,7 +12,12 @@ from prompts.structurize import Structurize
 
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN = json.loads((GOLDEN / "prompts.json").read_text(encoding="utf-8"))
-BUILT = [step(Models.offline()) for kinds in steps().values() for step in kinds if step is not Structurize]
+BUILT = [
+    step(Models.offline())
+    for kinds in steps().values()
+    for step in kinds
+    if step is not Structurize
+]
 BUILT += [Structurize(Models.offline(), structure) for structure in Structurize.forms]
 
 

@@ -33,7 +33,11 @@ MARKED = {"[1]": BRIDGE, "[2]": FERRY, "[3]": MEDICINE}
 
 
 def flags(text: str, question: str = "?", shown: tuple[str, ...] = SHOWN) -> list[bool | None]:
-    marked = MARKED if shown is SHOWN else {f"[{number}]": passage for number, passage in enumerate(shown, 1)}
+    marked = (
+        MARKED
+        if shown is SHOWN
+        else {f"[{number}]": passage for number, passage in enumerate(shown, 1)}
+    )
     return [row.supported for row in ground(text, marked, shown, question)]
 
 
@@ -88,8 +92,10 @@ def test_markdown_is_split_into_what_can_be_judged(
 def test_a_marker_that_begins_a_sentence_stays_with_it() -> None:
     text = "It is old. [1] says that it was built in 1954. So does [2]."
     assert [text[row.start : row.end] for row in sentences_of(text)] == [
-        "It is old.", "[1] says that it was built in 1954.", "So does [2].",
-    ]  # fmt: skip
+        "It is old.",
+        "[1] says that it was built in 1954.",
+        "So does [2].",
+    ]
 
 
 def test_code_holds_nothing_to_check() -> None:
@@ -98,17 +104,44 @@ def test_code_holds_nothing_to_check() -> None:
 
 PIECES = st.lists(
     st.sampled_from(
-        ["It ran. ", "他说。", "[1]", " [2, 3]", "\n", "\n\n", "- ", "| a | b |\n", "|-|-|\n", "```", "`x. Y`", "# T\n",
-         "3.5 km", "Dr. ", "e.g. ", "**B** ", ":", "？", "!", "word ", "Ж. ", "كلمة؟ ", "\ue000", "\r\n", "“Q.” "]
+        [
+            "It ran. ",
+            "他说。",
+            "[1]",
+            " [2, 3]",
+            "\n",
+            "\n\n",
+            "- ",
+            "| a | b |\n",
+            "|-|-|\n",
+            "```",
+            "`x. Y`",
+            "# T\n",
+            "3.5 km",
+            "Dr. ",
+            "e.g. ",
+            "**B** ",
+            ":",
+            "？",
+            "!",
+            "word ",
+            "Ж. ",
+            "كلمة؟ ",
+            "\ue000",
+            "\r\n",
+            "“Q.” ",
+        ]
     )
     | st.text(max_size=5),
     max_size=25,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 @settings(deadline=None)
 @given(PIECES)
-def test_sentences_are_apart_in_order_hold_all_that_is_written_and_get_a_flag_each(text: str) -> None:
+def test_sentences_are_apart_in_order_hold_all_that_is_written_and_get_a_flag_each(
+    text: str,
+) -> None:
     rows = sentences_of(text)
     spans = [(row.start, row.end) for row in rows]
     assert all(start < end for start, end in spans)
@@ -116,7 +149,9 @@ def test_sentences_are_apart_in_order_hold_all_that_is_written_and_get_a_flag_ea
     inside = {at for start, end in spans for at in range(start, end)}
     assert all(at in inside for at, character in enumerate(text) if not character.isspace())
     flagged = ground(text, MARKED, SHOWN, "What?")
-    assert [(row.start, row.end, row.markers) for row in flagged] == [(row.start, row.end, row.markers) for row in rows]
+    assert [(row.start, row.end, row.markers) for row in flagged] == [
+        (row.start, row.end, row.markers) for row in rows
+    ]
 
 
 SAID = (
@@ -161,7 +196,9 @@ def test_what_the_evidence_says_is_supported_and_what_it_does_not_say_is_flagged
 )
 def test_a_made_up_sentence_is_flagged(shown: str, made_up: str) -> None:
     title = shown.partition("\n")[0]
-    assert flags(f"{title} [1].\n\n{made_up}", shown=(shown, "Rain\nIt rains in spring."))[-1] is False
+    assert (
+        flags(f"{title} [1].\n\n{made_up}", shown=(shown, "Rain\nIt rains in spring."))[-1] is False
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,14 +215,20 @@ def test_a_made_up_sentence_is_flagged(shown: str, made_up: str) -> None:
         ("Zorblax框架包括三个模块[1]。", MIXED, False),
     ],
 )
-def test_chinese_with_and_without_names_in_latin_letters(text: str, shown: str, supported: bool) -> None:
+def test_chinese_with_and_without_names_in_latin_letters(
+    text: str, shown: str, supported: bool
+) -> None:
     assert flags(text, shown=(shown,)) == [supported]
 
 
-@pytest.mark.parametrize("path", sorted([*ROOT.glob("examples/corpus/**/*.md"), *ROOT.glob("docs/*.md")]))
+@pytest.mark.parametrize(
+    "path", sorted([*ROOT.glob("examples/corpus/**/*.md"), *ROOT.glob("docs/*.md")])
+)
 def test_what_stands_there_word_for_word_is_never_called_unsupported(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    said = [text[row.start : row.end] for row in sentences_of(text) if row.claim and not row.markers]
+    said = [
+        text[row.start : row.end] for row in sentences_of(text) if row.claim and not row.markers
+    ]
     assert [one for one in said if False in flags(f"{one} [1]", shown=(text,))] == []
 
 
@@ -212,7 +255,9 @@ def test_a_translation_and_talk_about_the_answer_are_never_called_unsupported(te
     assert False not in flags(f"The ferry ran from 1901 until 1954 [2].\n\n{text}")
 
 
-def test_what_is_translated_from_one_passage_beside_others_of_its_language_is_not_called_unsupported() -> None:
+def test_what_is_translated_from_one_passage_beside_others_of_its_language_is_not_called_unsupported() -> (
+    None
+):
     shown = (BRIDGE, LONG)
     assert flags("这座大桥由米拉·托兰设计，她在那里住了很久[1]。", shown=shown) == [None]
     assert flags("这座桥在1803年被漆成绿色[1]。", shown=shown) == [False]
@@ -224,7 +269,9 @@ def test_a_translated_sentence_with_a_figure_of_its_own_is_flagged() -> None:
 
 
 @pytest.mark.parametrize(("years", "supported"), [(77, True), (91, False)])
-def test_what_is_computed_with_a_figure_of_the_question_is_supported(years: int, supported: bool) -> None:
+def test_what_is_computed_with_a_figure_of_the_question_is_supported(
+    years: int, supported: bool
+) -> None:
     told = f"The Orla Bridge opened in 1954, so in 2031 it is {years} years old [1]."
     assert flags(told, "How old is the Orla Bridge in 2031?") == [supported]
     told = f"长江口大桥于1954年建成通车，到2031年已有{years}年[1]。"
@@ -303,7 +350,9 @@ def test_no_is_never_told_by_words() -> None:
         ("石门大桥的设计师是在哪所大学毕业的？", "陆明远[1]", None),
     ],
 )
-def test_a_bare_name_answers_what_its_sentence_says(question: str, answer: str, supported: bool | None) -> None:
+def test_a_bare_name_answers_what_its_sentence_says(
+    question: str, answer: str, supported: bool | None
+) -> None:
     shown = GATE if "石" in question else WEIR
     assert flags(answer, question, (shown,)) == [supported]
 
@@ -325,7 +374,9 @@ def test_what_is_counted_is_no_made_up_figure(shown: tuple[str, ...]) -> None:
 
 
 def test_without_evidence_nothing_is_checked() -> None:
-    assert ground("It is so [1].", {}, (), "Is it?") == (Grounding(start=0, end=13, supported=None, markers=("[1]",)),)
+    assert ground("It is so [1].", {}, (), "Is it?") == (
+        Grounding(start=0, end=13, supported=None, markers=("[1]",)),
+    )
 
 
 def test_a_scorer_of_the_users_decides() -> None:
@@ -337,7 +388,12 @@ def test_a_scorer_of_the_users_decides() -> None:
         return 0.9 if "green" in claim else 0.1
 
     text = "## T\nIt was painted green by Zorblax Quemby [1]. It runs for 12 km [1]. All green."
-    assert [row.supported for row in ground(text, MARKED, SHOWN, "?", half)] == [None, True, False, True]
+    assert [row.supported for row in ground(text, MARKED, SHOWN, "?", half)] == [
+        None,
+        True,
+        False,
+        True,
+    ]
     assert asked[0] == ("It was painted green by Zorblax Quemby .", (BRIDGE,))
     assert asked[2] == ("All green.", SHOWN)
 

@@ -1,4 +1,6 @@
-"""Memory serves a like question where enough sources answer it, never another one or after a change."""
+"""Memory serves a like question where enough sources answer it, never another one or after a
+change.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +15,13 @@ from flows.session import open_session
 from storage.answer_records import Answer, TriggerDecision
 from storage.memory import MemoryEntry
 from tasks.memory import Recall
-from tasks.question_similarity import ComparedQuestion, keys, may_ask_the_same, same_words, taken_apart
+from tasks.question_similarity import (
+    ComparedQuestion,
+    keys,
+    may_ask_the_same,
+    same_words,
+    taken_apart,
+)
 from tasks.traverse.entity_names import NamedEntity
 from tests.workspaces import opened, write_rows
 
@@ -21,10 +29,18 @@ TELLERS = ("almanac", "gazette", "ledger")
 ORLA, LIKE = "Who designed the Orla Bridge?", "Who was the designer of the Orla Bridge?"
 ROWS = (
     *(
-        {"id": name, "title": f"The {name}", "text": f"Orla Bridge was designed by Tomas Reyd, says the {name}."}
+        {
+            "id": name,
+            "title": f"The {name}",
+            "text": f"Orla Bridge was designed by Tomas Reyd, says the {name}.",
+        }
         for name in TELLERS
     ),
-    {"id": "stone", "title": "Stone Bridge", "text": "Stone Bridge was designed by Ana Korb. It cost 90 crowns."},
+    {
+        "id": "stone",
+        "title": "Stone Bridge",
+        "text": "Stone Bridge was designed by Ana Korb. It cost 90 crowns.",
+    },
     {
         "id": "toll",
         "title": "Toll",
@@ -60,7 +76,9 @@ def served(answer: Answer) -> bool:
 async def test_a_like_question_is_answered_from_memory(runtime: Runtime, tmp_path: Path) -> None:
     first = await asked(ORLA, runtime)
     assert not served(first)
-    assert [decision.query for decision in first.trace.trigger] == list(first.trace.queries), "one for each query"
+    assert [decision.query for decision in first.trace.trigger] == list(first.trace.queries), (
+        "one for each query"
+    )
     second = await asked(LIKE, runtime)
     assert served(second)
     assert second.trace.trigger[0].pop >= len(TELLERS)
@@ -68,18 +86,28 @@ async def test_a_like_question_is_answered_from_memory(runtime: Runtime, tmp_pat
     assert "Tomas Reyd" in second.answer
     assert all(citation.verified for citation in second.citations)
     assert set(TELLERS) <= {passage.document for passage in second.passages}
-    for settings, used in (({"theta": 3}, True), ({"theta": 99}, False), ({"memory": "off"}, False)):
+    for settings, used in (
+        ({"theta": 3}, True),
+        ({"theta": 99}, False),
+        ({"memory": "off"}, False),
+    ):
         assert served(await asked(LIKE, opened(tmp_path / "workspace", **settings))) is used
     await asked("临川大桥是谁设计的?", runtime)
     again = await asked("设计临川大桥的人是谁?", runtime)
-    assert (served(again), "周慕白" in again.answer) == (True, True), "without an embedder that reads it"
+    assert (served(again), "周慕白" in again.answer) == (True, True), (
+        "without an embedder that reads it"
+    )
 
 
 @pytest.mark.parametrize(
     ("first", "other", "said"),
     [
         (ORLA, "Who designed the Stone Bridge?", "Ana Korb"),
-        ("What was the toll of Orla Bridge in 1990?", "What was the toll of Orla Bridge in 2000?", "crowns"),
+        (
+            "What was the toll of Orla Bridge in 1990?",
+            "What was the toll of Orla Bridge in 2000?",
+            "crowns",
+        ),
         ("Who designed the Stone Bridge?", "How much did the Stone Bridge cost?", "90"),
         ("临川大桥是谁设计的?", "临江大桥是谁设计的?", "何绍文"),
         ("临川大桥是谁设计的?", "临川大桥是哪一年通车的?", "2003"),
@@ -96,24 +124,39 @@ async def test_a_question_that_differs_in_one_point_is_searched_for(
 
 async def test_what_has_changed_or_gone_is_not_served(runtime: Runtime, tmp_path: Path) -> None:
     await asked(ORLA, runtime)
-    changed = {"id": "ledger", "title": "The ledger", "text": "Orla Bridge was designed by Ivo Lamm, says the ledger."}
+    changed = {
+        "id": "ledger",
+        "title": "The ledger",
+        "text": "Orla Bridge was designed by Ivo Lamm, says the ledger.",
+    }
     await build_index([write(tmp_path, changed)], IndexOptions(), runtime)
-    assert not served(await asked(ORLA, runtime)), "half of the evidence does not stand for all of it"
+    assert not served(await asked(ORLA, runtime)), (
+        "half of the evidence does not stand for all of it"
+    )
     assert served(await asked(LIKE, runtime)), "what was asked since then"
     await build_index([write(tmp_path, without=("almanac",))], IndexOptions(), runtime)
     assert not served(await asked(LIKE, runtime))
 
 
-async def test_what_has_come_about_the_same_is_read_and_nothing_else_disturbs(runtime: Runtime, tmp_path: Path) -> None:
+async def test_what_has_come_about_the_same_is_read_and_nothing_else_disturbs(
+    runtime: Runtime, tmp_path: Path
+) -> None:
     """The evidence stands as it did, and yet it is not all that there is to know."""
     await asked(ORLA, runtime)
     elsewhere = {"id": "ferry", "title": "Velin Ferry", "text": "Velin Ferry was run by Ivo Lamm."}
     await build_index([write(tmp_path, elsewhere)], IndexOptions(), runtime)
     assert served(await asked(LIKE, runtime))
-    news = {"id": "news", "title": "News", "text": "Orla Bridge was designed by Tomas Reyd and Ivo Lamm."}
+    news = {
+        "id": "news",
+        "title": "News",
+        "text": "Orla Bridge was designed by Tomas Reyd and Ivo Lamm.",
+    }
     await build_index([write(tmp_path, elsewhere, news)], IndexOptions(), runtime)
     again = await asked(LIKE, runtime)
-    assert (served(again), "news" in {passage.document for passage in again.passages}) == (False, True)
+    assert (served(again), "news" in {passage.document for passage in again.passages}) == (
+        False,
+        True,
+    )
 
 
 def planted(runtime: Runtime, documents: Sequence[str], title: str = ORLA) -> None:
@@ -122,9 +165,15 @@ def planted(runtime: Runtime, documents: Sequence[str], title: str = ORLA) -> No
         places = [session.index.documents[name][0] for name in documents]
         chunks = tuple(session.index.chunks[place].id for place in places)
         entry = MemoryEntry(
-            source=documents[0], title=title, content="", evidence=chunks, documents=tuple(documents), generation=1,
-            ranked=chunks, support="partial",
-        )  # fmt: skip
+            source=documents[0],
+            title=title,
+            content="",
+            evidence=chunks,
+            documents=tuple(documents),
+            generation=1,
+            ranked=chunks,
+            support="partial",
+        )
         runtime.workspace.database.memory.put([entry], keys(session.question_features.asked(title)))
 
 
@@ -165,11 +214,18 @@ async def test_the_popularity_counts_sources_not_entries(runtime: Runtime, tmp_p
 
 @pytest.mark.parametrize(
     ("known", "used"),
-    [((True, False), True), ((False, True), True), ((False, True, False), False), ((False,), False)],
+    [
+        ((True, False), True),
+        ((False, True), True),
+        ((False, True, False), False),
+        ((False,), False),
+    ],
 )
 def test_each_query_is_decided_by_itself(known: tuple[bool, ...], used: bool) -> None:
     """The question alone is enough, or all that it was rewritten into; not some of those."""
-    decisions = tuple(TriggerDecision(query="q", pop=use, threshold=1, tau=0.9, use_memory=use) for use in known)
+    decisions = tuple(
+        TriggerDecision(query="q", pop=use, threshold=1, tau=0.9, use_memory=use) for use in known
+    )
     assert Recall(decisions=decisions, chunks=("chk_1",)).used is used
 
 
@@ -179,7 +235,9 @@ NAMES = ("Ada Moss", "Ada Voss", "Kell Dam", "Kell_Dam")
 def apart(text: str) -> ComparedQuestion:
     """A question in which these names are known."""
     found = [
-        NamedEntity(name, text.index(name), text.index(name) + len(name), (name,)) for name in NAMES if name in text
+        NamedEntity(name, text.index(name), text.index(name) + len(name), (name,))
+        for name in NAMES
+        if name in text
     ]
     return taken_apart(text, sorted(found, key=lambda name: name.start))
 

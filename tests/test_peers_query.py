@@ -1,7 +1,9 @@
-"""What other systems get wrong when they answer: each defect as a question to ours, end to end, offline and on a model.
+"""What other systems get wrong when they answer: each defect as a question to ours, end to end,
+offline and on a model.
 
-StructRAG: the catalogue crashes, failed documents leave the count, figures lose their format. PolyG: a failed
-classifier is an apology, only two entities are used. ERM4: the trigger is never called, the filter reads the original.
+StructRAG: the catalogue crashes, failed documents leave the count, figures lose their format.
+PolyG: a failed classifier is an apology, only two entities are used. ERM4: the trigger is never
+called, the filter reads the original.
 """
 
 import re
@@ -28,9 +30,15 @@ The survey recommends a limit of 7.5 tonnes on the Kestrel Bridge. Repairs of th
 """
 TEXTS = {
     "survey": ("Survey of the Kestrel Bridge", SURVEY),
-    "report": ("Report on the Kestrel Bridge", "The board closed the Kestrel Bridge to lorries. It carries many cars."),
+    "report": (
+        "Report on the Kestrel Bridge",
+        "The board closed the Kestrel Bridge to lorries. It carries many cars.",
+    ),
     "poem": ("A poem", "The sea is wide and the Kestrel Bridge is old."),
-    "ilse": ("Ilse Marrand", "Ilse Marrand was born in Norrick. Ilse Marrand inspected the Maltings Bridge in 1999."),
+    "ilse": (
+        "Ilse Marrand",
+        "Ilse Marrand was born in Norrick. Ilse Marrand inspected the Maltings Bridge in 1999.",
+    ),
 }
 TIES = (
     ("ada", "parent of", "bruno"),
@@ -48,7 +56,9 @@ NUMBERED = re.compile(r"^\s*\d+(?:\.\d+)* \S", re.M)
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four texts and some triples, indexed offline."""
-    rows: list[dict[str, str]] = [{"id": key, "title": title, "text": text} for key, (title, text) in TEXTS.items()]
+    rows: list[dict[str, str]] = [
+        {"id": key, "title": title, "text": text} for key, (title, text) in TEXTS.items()
+    ]
     rows += [dict(zip("spo", tie, strict=True)) for tie in TIES]
     return indexed(tmp_path_factory.mktemp("peers"), rows)
 
@@ -74,11 +84,17 @@ async def test_a_summary_is_answered_from_a_numbered_catalogue(on_model: Session
     assert all(citation.verified for citation in answer.citations)
 
 
-async def test_a_structure_that_a_model_cannot_write_is_told(on_model: Session, model_server: Server) -> None:
+async def test_a_structure_that_a_model_cannot_write_is_told(
+    on_model: Session, model_server: Server
+) -> None:
     model_server.misbehave({"kind": "malformed", "step": "structurize"})
     answer = await asked("Give an overview of the Kestrel Bridge.", on_model, structure="catalogue")
     (row,) = answer.trace.degraded
-    assert (row.step, answer.trace.structure, answer.trace.answered_by) == ("structurize", "chunk", "model")
+    assert (row.step, answer.trace.structure, answer.trace.answered_by) == (
+        "structurize",
+        "chunk",
+        "model",
+    )
     assert "for the step 'structurize'" in row.reason
     assert answer.citations
 
@@ -105,26 +121,42 @@ async def test_with_high_effort_the_neighbours_of_the_best_passages_are_read(
     effort: Effort, read: bool, model_server: Server, tmp_path: Path
 ) -> None:
     model_server.reset()
-    months = [f"In month {number} the ferry of Ostrel carried {number * 7} carts. " * 3 for number in range(1, 40)]
+    months = [
+        f"In month {number} the ferry of Ostrel carried {number * 7} carts. " * 3
+        for number in range(1, 40)
+    ]
     months[20] = "The ferryman Toma Brisk drowned in the spring flood. " * 3
     (tmp_path / "ledger.txt").write_text("\n\n".join(months), encoding="utf-8")
-    settings = {"lm_base_url": model_server.base_url, "lm_api_key": "k", "chunk_tokens": 40, "chunk_overlap": 0}
-    await build_index([tmp_path / "ledger.txt"], IndexOptions(), opened(tmp_path / "ws", **settings))
+    settings = {
+        "lm_base_url": model_server.base_url,
+        "lm_api_key": "k",
+        "chunk_tokens": 40,
+        "chunk_overlap": 0,
+    }
+    await build_index(
+        [tmp_path / "ledger.txt"], IndexOptions(), opened(tmp_path / "ws", **settings)
+    )
     runtime = opened(tmp_path / "ws", **settings, lm="openai/m")
     with open_session(runtime) as session:
         await asked("Who was Toma Brisk, the ferryman?", session, effort=effort, mode="naive")
         await asked("Who was Toma Brisk, the ferryman?", session, effort=effort, mode="naive", k=1)
     await runtime.models.aclose()
-    prompts = [str(request["body"]) for request in model_server.requests() if request["step"] == "answer"]
+    prompts = [
+        str(request["body"]) for request in model_server.requests() if request["step"] == "answer"
+    ]
     assert all("Toma Brisk drowned" in prompt for prompt in prompts)
     # One passage is one passage: its neighbours would be more than the user wants.
     assert ["month 20 the ferry" in prompt for prompt in prompts] == [read, False]
 
 
-async def test_the_filter_judges_the_rewritten_question(on_model: Session, model_server: Server) -> None:
+async def test_the_filter_judges_the_rewritten_question(
+    on_model: Session, model_server: Server
+) -> None:
     history = ("Who wrote the survey?", "The survey was written by Ilse Marrand.")
     answer = await asked("What did she inspect in 1999?", on_model, history=history, effort="high")
     assert answer.trace.rewritten == "What did Ilse Marrand inspect in 1999?"
-    judged = [str(request["body"]) for request in model_server.requests() if request["step"] == "filter"]
+    judged = [
+        str(request["body"]) for request in model_server.requests() if request["step"] == "filter"
+    ]
     assert judged
     assert all("Ilse Marrand inspect in 1999" in body and "did she" not in body for body in judged)

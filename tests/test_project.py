@@ -28,13 +28,22 @@ EXTRAS = {
     "xllamacpp": "prompts/engine/gguf.py",
 }
 # Seconds and hundreds of megabytes each: commands that do not need them must not pay for them.
-SLOW_TO_IMPORT = {"torch", "sentence_transformers", "transformers", "cdlib", "litellm", "sklearn", "markitdown"}
+SLOW_TO_IMPORT = {
+    "torch",
+    "sentence_transformers",
+    "transformers",
+    "cdlib",
+    "litellm",
+    "sklearn",
+    "markitdown",
+}
 
 
 def files_of_the_project() -> list[Path]:
     """What git tracks or would track; outside a checkout there is nothing to judge."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607 -- the git on PATH
+        # The git on PATH.
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -83,7 +92,9 @@ def declared() -> set[str]:
 
 
 def test_the_top_level_holds_the_documented_folders_only() -> None:
-    folders = {path.relative_to(ROOT).parts[0] for path in files_of_the_project() if path.parent != ROOT}
+    folders = {
+        path.relative_to(ROOT).parts[0] for path in files_of_the_project() if path.parent != ROOT
+    }
     assert {name for name in folders if not name.startswith(".")} <= FOLDERS
     assert set(PACKAGES) <= folders
 
@@ -108,7 +119,9 @@ def test_no_two_classes_have_one_name() -> None:
 
 @pytest.mark.parametrize("story", ["index", "query"])
 def test_a_story_is_read_at_one_sitting(story: str) -> None:
-    """What becomes longer is told in the rooms behind it: `flows/indexing/`, `flows/question.py`, `flows/modes/`."""
+    """What becomes longer is told in the rooms behind it: `flows/indexing/`, `flows/question.py`,
+    `flows/modes/`.
+    """
     assert len((ROOT / "flows" / f"{story}.py").read_text(encoding="utf-8").splitlines()) <= 220
 
 
@@ -121,13 +134,18 @@ def test_a_prompt_and_its_task_have_the_same_stem() -> None:
         }
 
     # Shared by all prompts, a step of none.
-    rooms = set("registry engine offline structures tailoring tailored_step text doctor extracted".split())
-    # The plan is the model's part of what `tasks/tables` does; the choice of a mode stands in `tasks/route.py`.
+    rooms = set(
+        "registry engine offline structures tailoring tailored_step text doctor extracted".split()
+    )
+    # The plan is the model's part of what `tasks/tables` does; the choice of a mode stands in
+    # `tasks/route.py`.
     assert steps("prompts") - rooms - {"plan_table", "choose"} <= steps("tasks", "**/*.py")
 
 
 def test_no_flow_file_shadows_a_module() -> None:
-    """Prefect loads a flow's file with its folder first on sys.path: an equal name would be found there."""
+    """Prefect loads a flow's file with its folder first on sys.path: an equal name would be found
+    there.
+    """
     homes = (ROOT / "flows", ROOT / "flows" / "orchestration")
     stems = {path.stem for home in homes for path in home.glob("*.py")} - {"__init__", "__main__"}
     folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
@@ -154,7 +172,11 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 
 
 def test_every_documented_target_exists() -> None:
-    rules = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    rules = set(
+        re.findall(
+            r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+    )
     pages = [path for path in files_of_the_project() if path.suffix == ".md"]
     spoken = {
         target
@@ -184,7 +206,10 @@ def test_every_import_is_a_declared_dependency() -> None:
 def test_every_declared_dependency_is_explained_and_pinned() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     asked_for = page.split("## What we ask for")[1].split("\n## ")[0]
-    rows = {requirement_name(found) for found in re.findall(r"^\| `([^`]+)`", asked_for, flags=re.MULTILINE)}
+    rows = {
+        requirement_name(found)
+        for found in re.findall(r"^\| `([^`]+)`", asked_for, flags=re.MULTILINE)
+    }
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = {requirement_name(line) for line in lines if line and not line.startswith("#")}
     assert declared() - rows == set(), "docs/dependencies.md lacks a row"
@@ -221,7 +246,11 @@ print(json.dumps({"said": said.getvalue(), "loaded": sorted({name.split(".")[0] 
 def loaded_by(*names: str) -> dict[str, object]:
     """What a fresh interpreter prints and has loaded after importing these modules."""
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL, *names], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", IMPORT_ALL, *names],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -240,7 +269,11 @@ def test_importing_everything_is_silent_and_quick() -> None:
 
 def test_plain_modules_load_no_engine() -> None:
     """Records, errors and the table of commands are what `trellis --help` loads."""
-    plain = {"flows.cli.command", "storage.records", "storage.errors"} & {dotted(path) for path in modules()}
+    plain = {"flows.cli.command", "storage.records", "storage.errors"} & {
+        dotted(path) for path in modules()
+    }
     loaded = loaded_by(*sorted(plain))["loaded"]
     assert isinstance(loaded, list)
-    assert (SLOW_TO_IMPORT | {"dspy", "chromadb", "duckdb", "prefect", "igraph", "networkx"}) & set(loaded) == set()
+    assert (SLOW_TO_IMPORT | {"dspy", "chromadb", "duckdb", "prefect", "igraph", "networkx"}) & set(
+        loaded
+    ) == set()

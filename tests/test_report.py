@@ -1,4 +1,6 @@
-"""Reports and descriptions: what they are written from, cited, written once, and which stand after a change."""
+"""Reports and descriptions: what they are written from, cited, written once, and which stand after
+a change.
+"""
 
 from dataclasses import replace
 from itertools import combinations
@@ -18,7 +20,13 @@ from prompts.summarize import (
 from prompts.text.tokens import count_tokens
 from storage.graph_records import Community, Entity, Finding, Relation, Report
 from tasks.communities import Hierarchy
-from tasks.report import ReportContext, ReportContextBuilder, ReportEvidence, report, still_valid_reports
+from tasks.report import (
+    ReportContext,
+    ReportContextBuilder,
+    ReportEvidence,
+    report,
+    still_valid_reports,
+)
 from tasks.resolve.assemble import ResolvedGraph
 from tasks.summarize import STATEMENTS_TOKENS, KnownDescription, summarize
 from tests.query.steps import scripted, sent
@@ -38,7 +46,10 @@ ENDS = (("Orla Bridge", "Tomas Reyd"), ("Tomas Reyd", "Ana Korb"), ("Ana Korb", 
 SMALL = evidence_of([(*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)])
 # With a fourth statement, so that quoting alone makes no report.
 LARGER = evidence_of(
-    [*((*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)), ("Orla Bridge", "Velin", FOURTH)]
+    [
+        *((*ends, said) for ends, said in zip(ENDS, SENTENCES, strict=True)),
+        ("Orla Bridge", "Velin", FOURTH),
+    ]
 )
 WHOLE = Community(id="com_0", level=0, parent=None, members=tuple(sorted(NAMES)))
 ALONE = Community(id="com_2", level=0, parent=None, members=("Velin",))
@@ -65,17 +76,32 @@ def test_a_report_offline_reads_like_the_golden_one() -> None:
     assert written == (GOLDEN / "report_offline.json").read_text(encoding="utf-8")
 
 
-async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it_made_them_up() -> None:
+async def test_a_finding_keeps_every_place_that_it_cites_and_is_dropped_where_it_made_them_up() -> (
+    None
+):
     def finding(number: int, *numbers: int) -> dict[str, object]:
-        return {"summary": f"s{number}", "explanation": f"A paragraph {number}. " * 9, "statements": list(numbers)}
+        return {
+            "summary": f"s{number}",
+            "explanation": f"A paragraph {number}. " * 9,
+            "statements": list(numbers),
+        }
 
     findings = [finding(0, 4, 2, 1, 99), finding(99, 77), *[finding(n, 3) for n in range(1, 10)]]
-    written = {"title": "T", "summary": "S", "findings": findings, "rating_reason": "r", "rating": 5}
+    written = {
+        "title": "T",
+        "summary": "S",
+        "findings": findings,
+        "rating_reason": "r",
+        "rating": 5,
+    }
     writer = scripted(WriteReports, written, written)  # it is told once, and repeats it
     (found,) = (await report([WHOLE], LARGER, writer, {})).reports
     assert [one.summary for one in found.findings] == [f"s{number}" for number in range(10)]
     assert found.findings[0].explanation == "A paragraph 0. " * 9
-    said = [LARGER.chunks[0].text[place.start - 50 : place.end - 50] for place in found.findings[0].places]
+    said = [
+        LARGER.chunks[0].text[place.start - 50 : place.end - 50]
+        for place in found.findings[0].places
+    ]
     assert len(said) == len(set(said)) == 3
     assert set(said) <= {*SENTENCES, FOURTH}
 
@@ -84,10 +110,15 @@ async def test_a_relation_that_a_model_described_is_cited_with_all_its_places() 
     evidence = LARGER
     first = replace(evidence.relations[0], description="Reyd, taught by Korb, made the bridge.")
     again = evidence.places[1]._replace(item=first.id)
-    evidence = replace(evidence, relations=(first, *evidence.relations[1:]), places=(*evidence.places, again))
+    evidence = replace(
+        evidence, relations=(first, *evidence.relations[1:]), places=(*evidence.places, again)
+    )
     context = ReportContextBuilder(evidence, [WHOLE], 3000).context(WHOLE, "offline")
-    (places,) = [places for given, places in zip(context.given, context.places, strict=True)
-                 if given.text == first.description]  # fmt: skip
+    (places,) = [
+        places
+        for given, places in zip(context.given, context.places, strict=True)
+        if given.text == first.description
+    ]
     assert [place.start for place in places] == [evidence.places[0].start, again.start]
 
 
@@ -96,15 +127,26 @@ BRIDGES = (("a0", "b0"), ("b1", "c1"))
 
 
 def grouped_evidence(words: int = 8) -> ReportEvidence:
-    """Three groups in which everyone knows everyone, two edges between them; a sentence of so many words an edge."""
-    pairs = [pair for group, size in GROUPS.items() for pair in combinations([f"{group}{n}" for n in range(size)], 2)]
+    """Three groups in which everyone knows everyone, two edges between them; a sentence of so many
+    words an edge.
+    """
+    pairs = [
+        pair
+        for group, size in GROUPS.items()
+        for pair in combinations([f"{group}{n}" for n in range(size)], 2)
+    ]
     pairs += BRIDGES
-    stated = [(one, other, f"{one} knows {other}" + " indeed" * (words - 3) + ".") for one, other in pairs]
+    stated = [
+        (one, other, f"{one} knows {other}" + " indeed" * (words - 3) + ".") for one, other in pairs
+    ]
     return evidence_of(stated, described=True)
 
 
 ALL_GROUPS = Community(
-    id="whole", level=0, parent=None, members=tuple(f"{g}{n}" for g, size in GROUPS.items() for n in range(size))
+    id="whole",
+    level=0,
+    parent=None,
+    members=tuple(f"{g}{n}" for g, size in GROUPS.items() for n in range(size)),
 )
 PARTS = [
     Community(id=group, level=1, parent="whole", members=tuple(f"{group}{n}" for n in range(size)))
@@ -114,11 +156,23 @@ PARTS = [
 
 def reports_of(desk: ReportContextBuilder) -> None:
     for part in PARTS:
-        finding = Finding(summary="s", explanation=f"All of {part.id} know each other.", document="d", start=0, end=5)
+        finding = Finding(
+            summary="s",
+            explanation=f"All of {part.id} know each other.",
+            document="d",
+            start=0,
+            end=5,
+        )
         desk.reports[part.id] = Report(
-            community=part.id, level=1, title=f"Group {part.id}", summary="They are close.", rating=1, rating_reason="",
-            findings=(finding,), inputs="",
-        )  # fmt: skip
+            community=part.id,
+            level=1,
+            title=f"Group {part.id}",
+            summary="They are close.",
+            rating=1,
+            rating_reason="",
+            findings=(finding,),
+            inputs="",
+        )
 
 
 def said(context: ReportContext) -> list[str]:
@@ -144,7 +198,9 @@ def test_sub_reports_stand_in_one_by_one_the_longest_first_until_it_fits() -> No
     assert "All of a know each other." in said(one)
     assert not any("a1 knows a2" in text for text in said(one))
     assert any("a0 knows b0" in text for text in said(one)), "what ties two communities stays"
-    assert any("b1 knows b2" in text for text in said(one)), "the others keep their element summaries"
+    assert any("b1 knows b2" in text for text in said(one)), (
+        "the others keep their element summaries"
+    )
     less = ReportContextBuilder(grouped_evidence(), [ALL_GROUPS, *PARTS], 200)
     reports_of(less)
     two = less.context(ALL_GROUPS, "m")
@@ -156,10 +212,15 @@ async def test_a_changed_sub_report_changes_the_report_above_and_no_other() -> N
     evidence, writer = grouped_evidence(), WriteReports(Models.offline())
     first = await report([ALL_GROUPS, *PARTS], evidence, writer, {}, limit=300)
     changed = tuple(
-        replace(one, description="c0 knows c1 no more.") if one.source == "c0" else one for one in evidence.relations
+        replace(one, description="c0 knows c1 no more.") if one.source == "c0" else one
+        for one in evidence.relations
     )
-    second = await report([ALL_GROUPS, *PARTS], replace(evidence, relations=changed), writer, {}, limit=300)
-    before, after = ({one.community: one.inputs for one in made.reports} for made in (first, second))
+    second = await report(
+        [ALL_GROUPS, *PARTS], replace(evidence, relations=changed), writer, {}, limit=300
+    )
+    before, after = (
+        {one.community: one.inputs for one in made.reports} for made in (first, second)
+    )
     assert {name for name in before if before[name] != after[name]} == {"whole", "c"}
 
 
@@ -167,14 +228,24 @@ PEOPLE = tuple(f"e{number:02}" for number in range(20))
 BEFORE = Community(id="was", level=0, parent=None, members=PEOPLE)
 AFTER = Community(id="is", level=0, parent=None, members=(*PEOPLE, "new"))
 REPORT = Report(
-    community="was", level=0, title="t", summary="s", rating=1.0, rating_reason="r", findings=(), inputs="inp_1"
+    community="was",
+    level=0,
+    title="t",
+    summary="s",
+    rating=1.0,
+    rating_reason="r",
+    findings=(),
+    inputs="inp_1",
 )
 
 
 def still_valid(
-    report: Report = REPORT, lost: set[str] | None = None, touched: set[str] | None = None,
-    after: Community = AFTER, limit: float = 0.1,
-) -> list[Report]:  # fmt: skip
+    report: Report = REPORT,
+    lost: set[str] | None = None,
+    touched: set[str] | None = None,
+    after: Community = AFTER,
+    limit: float = 0.1,
+) -> list[Report]:
     hierarchy = Hierarchy(communities=(after,), before=(BEFORE,), was={"is": "was"})
     return still_valid_reports(hierarchy, [report], lost or set(), touched or {"new"}, limit)
 
@@ -197,9 +268,14 @@ def test_a_report_stands_where_little_was_added_and_says_how_much_until_it_adds_
         {"limit": 0.0},
         {"report": REPORT.model_copy(update={"inputs": ""})},
     ],
-    ids=["something of a member has gone", "a member has left", "much was added", "nothing may be added",
-         "no model could write it"],
-)  # fmt: skip
+    ids=[
+        "something of a member has gone",
+        "a member has left",
+        "much was added",
+        "nothing may be added",
+        "no model could write it",
+    ],
+)
 def test_else_it_is_written_anew(changed: dict[str, object]) -> None:
     assert still_valid(**changed) == []  # type: ignore[arg-type]
 
@@ -207,14 +283,25 @@ def test_else_it_is_written_anew(changed: dict[str, object]) -> None:
 def graph_of(**evidence: tuple[str, ...]) -> ResolvedGraph:
     entities = tuple(Entity(id=name, name=name, kind="thing") for name in sorted(evidence))
     return ResolvedGraph(
-        entities=entities, aliases=(), entity_occurrences=(), relations=(), relation_occurrences=(), evidence=evidence
+        entities=entities,
+        aliases=(),
+        entity_occurrences=(),
+        relations=(),
+        relation_occurrences=(),
+        evidence=evidence,
     )
 
 
 def test_the_sentence_that_defines_comes_first() -> None:
-    said = ("Ada met the Orla Bridge crew.", "Orla Bridge opened in 1931.", "# Orla Bridge is an arch bridge.")
+    said = (
+        "Ada met the Orla Bridge crew.",
+        "Orla Bridge opened in 1931.",
+        "# Orla Bridge is an arch bridge.",
+    )
     assert summarize_offline("Orla Bridge", said) == f"{said[2]} {said[1]} {said[0]}"
-    assert summarize_offline("奥拉桥", ("人们喜欢奥拉桥。", "奥拉桥是一座拱桥。")).startswith("奥拉桥是")
+    assert summarize_offline("奥拉桥", ("人们喜欢奥拉桥。", "奥拉桥是一座拱桥。")).startswith(
+        "奥拉桥是"
+    )
 
 
 async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> None:
@@ -223,7 +310,13 @@ async def test_a_model_is_asked_only_where_there_is_something_to_summarise() -> 
     long = ("First " + "word " * MOST_JOINED_TOKENS, "Second.")
     graph = graph_of(a=("One.",), b=("Two.", "b is three."), c=many, d=long, e=())
     found = (await summarize(graph, summarizer)).graph.entities
-    assert [entity.description for entity in found] == ["One.", "b is three. Two.", "All.", "Long.", ""]
+    assert [entity.description for entity in found] == [
+        "One.",
+        "b is three. Two.",
+        "All.",
+        "Long.",
+        "",
+    ]
     assert len(sent(summarizer)) == 2
 
 
@@ -239,7 +332,7 @@ async def test_more_statements_than_fit_are_summarised_in_groups_and_the_summari
     assert found.description == f"Part {len(parts)}."
 
 
-# --- relations -------------------------------------------------------------------------------------------------------
+# --- relations ------------------------------------------------------------------------------------
 
 LONG = "a long statement " * 40
 
@@ -247,7 +340,14 @@ LONG = "a long statement " * 40
 def tied(*statements: tuple[str, ...], keys: tuple[str, ...] = ()) -> ResolvedGraph:
     """One relation for each group of statements."""
     relations = tuple(
-        Relation(id=f"rel_{n}", source="a", target="b", predicate=f"p{n}", description=min(said, key=len), keys=keys)
+        Relation(
+            id=f"rel_{n}",
+            source="a",
+            target="b",
+            predicate=f"p{n}",
+            description=min(said, key=len),
+            keys=keys,
+        )
         for n, said in enumerate(statements)
     )
     several = {f"rel_{n}": said for n, said in enumerate(statements) if len(said) > 1}
@@ -263,19 +363,30 @@ def described(number: int, text: str, *keys: str) -> dict[str, object]:
 
 
 async def test_relations_with_much_to_say_are_described_together_with_their_keys() -> None:
-    relater = relating([described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")])
+    relater = relating(
+        [described(1, "In other words, B.", "k"), described(0, "In other words, A.", "x", "y")]
+    )
     graph = tied(
-        (f"One. {LONG}", "Two."), ("Only this.",), (f"Three. {LONG}", "Four."), ("Short.", "Brief."), keys=("e",)
+        (f"One. {LONG}", "Two."),
+        ("Only this.",),
+        (f"Three. {LONG}", "Four."),
+        ("Short.", "Brief."),
+        keys=("e",),
     )
     found = (await summarize(graph, Summarize(Models.offline()), relater)).graph.relations
     assert len(sent(relater)) == 1
     assert [one.description for one in found] == [
-        "In other words, A.", "Only this.", "In other words, B.", "Short. Brief.",
-    ]  # fmt: skip
+        "In other words, A.",
+        "Only this.",
+        "In other words, B.",
+        "Short. Brief.",
+    ]
     assert [one.keys for one in found] == [("x", "y"), ("e",), ("k",), ("e",)]
 
 
-async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or_the_statements_change() -> None:
+async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or_the_statements_change() -> (
+    None
+):
     relater = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
     graph = tied((f"One. {LONG}", "Two."))
     first = await summarize(graph, Summarize(Models.offline()), relater)

@@ -17,12 +17,20 @@ from tasks.citations import pool_of
 from tasks.structurize import Structured, structurize, traced_structures
 
 SALE = Evidence(0, "sales", "Sales of Orla", "Orla sold paper for $1,308,463 in 2023.")
-STEP = Evidence(0, "manual", "Manual", "If the alarm sounds, close valve V-14 and call the shift lead.")
+STEP = Evidence(
+    0, "manual", "Manual", "If the alarm sounds, close valve V-14 and call the shift lead."
+)
 
 
 def element(piece: Evidence, label: str, attribute: str, value: str) -> Evidence:
     return Evidence(
-        piece.number, piece.document, piece.title, piece.text, label=label, attribute=attribute, value=value
+        piece.number,
+        piece.document,
+        piece.title,
+        piece.text,
+        label=label,
+        attribute=attribute,
+        value=value,
     )
 
 
@@ -30,22 +38,33 @@ def pool(texts: Mapping[str, str]) -> tuple[Evidence, ...]:
     return pool_of(
         [
             Chunk(
-                id=f"chk_{name}", document=name, title=name.title(), ordinal=0, start=0, end=len(text), text=text,
-                language="en", tokens=len(text) // 4,
+                id=f"chk_{name}",
+                document=name,
+                title=name.title(),
+                ordinal=0,
+                start=0,
+                end=len(text),
+                text=text,
+                language="en",
+                tokens=len(text) // 4,
             )
             for name, text in texts.items()
         ]
-    )  # fmt: skip
+    )
 
 
-# --- checks -----------------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("structure", "made", "so"),
     [
         ("table", element(SALE, "Orla", "sales", "$1,308,463"), True),
-        ("table", element(SALE, "Orla", "sales", "1308463"), False),  # a figure that lost its format
+        (
+            "table",
+            element(SALE, "Orla", "sales", "1308463"),
+            False,
+        ),  # a figure that lost its format
         ("table", element(SALE, "Orla", "sales", ""), False),
         ("graph", element(SALE, "Orla", "sold", "paper"), True),
         ("graph", element(SALE, "Orla", "sold", "Velin Mills"), False),
@@ -58,7 +77,9 @@ def pool(texts: Mapping[str, str]) -> tuple[Evidence, ...]:
         ("chunk", SALE, True),
     ],
 )
-def test_what_a_sentence_does_not_say_is_counted_and_kept(structure: StructureName, made: Evidence, so: bool) -> None:
+def test_what_a_sentence_does_not_say_is_counted_and_kept(
+    structure: StructureName, made: Evidence, so: bool
+) -> None:
     assert unverified(structure, [made]) == (0 if so else 1)
     found = built_of(structure, "d", "D", [made], "")
     assert len(found.elements) == (1 if made.value or structure == "chunk" else 0)
@@ -68,20 +89,28 @@ def test_what_a_sentence_does_not_say_is_counted_and_kept(structure: StructureNa
     ("given", "made"),
     [
         (["1", "1.1", "1.2", "2"], ["1", "1.1", "1.2", "2"]),
-        (["1", "1.1.1", "3", "3"], ["1", "1.1", "2", "3"]),  # a level skipped, a gap, a number twice
+        (
+            ["1", "1.1.1", "3", "3"],
+            ["1", "1.1", "2", "3"],
+        ),  # a level skipped, a gap, a number twice
         (["2.1", "", "x"], ["1", "2", "3"]),
     ],
 )
 def test_catalogue_numbers_are_made_valid(given: Sequence[str], made: Sequence[str]) -> None:
-    assert [line.label for line in numbered([element(SALE, label, "", "Orla") for label in given])] == made
+    assert [
+        line.label for line in numbered([element(SALE, label, "", "Orla") for label in given])
+    ] == made
 
 
-# --- forms ------------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------
 
 
 def test_each_type_is_written_in_its_own_form() -> None:
     cells = [element(SALE, "Orla", "sales", "$1,308,463"), element(SALE, "Orla", "year", "2023")]
-    assert rendered("table", cells) == "|  | sales | year |\n| --- | --- | --- |\n| Orla | $1,308,463 | 2023 |"
+    assert (
+        rendered("table", cells)
+        == "|  | sales | year |\n| --- | --- | --- |\n| Orla | $1,308,463 | 2023 |"
+    )
     few = [element(SALE, row, column, "|") for row, column in zip("abc", "xyz", strict=True)]
     assert rendered("table", few).splitlines()[2] == "| a | x | \\| |"
     assert rendered("graph", [element(SALE, "Orla", "sold", "paper")]) == "Orla -[sold]-> paper"
@@ -91,11 +120,17 @@ def test_each_type_is_written_in_its_own_form() -> None:
 
 
 def test_steps_are_written_as_pseudo_code_with_their_conditions() -> None:
-    steps = [element(STEP, "1", "the alarm sounds", "close valve V-14"), element(STEP, "2", "", "call\nthe shift lead")]
+    steps = [
+        element(STEP, "1", "the alarm sounds", "close valve V-14"),
+        element(STEP, "2", "", "call\nthe shift lead"),
+    ]
     lines = ["1. IF the alarm sounds: close valve V-14", "2. call the shift lead"]
     assert rendered("algorithm", steps).splitlines() == lines
     numbered_list = pool({"manual": "1. Open the lid.\n2. Close the valve.\n"})
-    assert rendered("algorithm", as_written("algorithm", numbered_list)) == "1. Open the lid.\n2. Close the valve."
+    assert (
+        rendered("algorithm", as_written("algorithm", numbered_list))
+        == "1. Open the lid.\n2. Close the valve."
+    )
 
 
 def test_rows_are_a_structure_as_they_stand_and_rows_beside_prose_are_none() -> None:
@@ -105,7 +140,7 @@ def test_rows_are_a_structure_as_they_stand_and_rows_beside_prose_are_none() -> 
     assert as_written("graph", pool({"bridges": f"{rows}\n\nBoth bridges are old."})) == []
 
 
-# --- documents --------------------------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 
 async def by_rules(structure: StructureType, texts: Mapping[str, str], question: str) -> Structured:
@@ -134,18 +169,31 @@ FORMS: dict[StructureType, tuple[str, tuple[str, ...]]] = {
     "algorithm": ("steps", ("number", "condition", "action", "sentence")),
     "catalogue": ("lines", ("number", "text", "sentence")),
 }
-BRIDGES = {"orla": "Orla Bridge was designed by Tomas Reyd.", "kestrel": "Kestrel Bridge was designed by Ana Korb."}
-ORLA, KESTREL = ("Orla Bridge", "designed by", "Tomas Reyd", 0), ("Kestrel Bridge", "designed by", "Ana Korb", 1)
+BRIDGES = {
+    "orla": "Orla Bridge was designed by Tomas Reyd.",
+    "kestrel": "Kestrel Bridge was designed by Ana Korb.",
+}
+ORLA, KESTREL = (
+    ("Orla Bridge", "designed by", "Tomas Reyd", 0),
+    ("Kestrel Bridge", "designed by", "Ana Korb", 1),
+)
 
 
 def answering(
-    structure: StructureType, *answers: Sequence[tuple[object, ...]], limits: Mapping[str, int] | None = None
+    structure: StructureType,
+    *answers: Sequence[tuple[object, ...]],
+    limits: Mapping[str, int] | None = None,
 ) -> Structurize:
     """A builder whose model gives these elements in turn."""
     made = Structurize(Models({}, policy=Policy.of("medium", given=limits or {})), structure)
     name, fields = FORMS[structure]
     built = [
-        {"built": {"description": "who", name: [dict(zip(fields, one, strict=True)) for one in elements]}}
+        {
+            "built": {
+                "description": "who",
+                name: [dict(zip(fields, one, strict=True)) for one in elements],
+            }
+        }
         for elements in answers
     ]
     made.lm = DummyLM(built, adapter=dspy.JSONAdapter())
@@ -159,7 +207,13 @@ async def by_model(texts: Mapping[str, str], made: Structurize) -> Structured:
 @pytest.mark.parametrize(
     ("structure", "elements"),
     [
-        ("graph", [("Orla Bridge", "was the work of", "T. Reyd", 0), ("the bridge at Velin", "drawn by", "Korb", 1)]),
+        (
+            "graph",
+            [
+                ("Orla Bridge", "was the work of", "T. Reyd", 0),
+                ("the bridge at Velin", "drawn by", "Korb", 1),
+            ],
+        ),
         ("table", [("Orla", "designer", "Reyd, Tomas", 0), ("Kestrel", "designer", "Ana Korb", 1)]),
         ("algorithm", [("1", "before the winter", "ask Tomas Reyd for the drawings", 0)]),
         ("catalogue", [("1", "Both bridges have designers who are known by name", 1)]),
@@ -175,7 +229,9 @@ async def test_a_paraphrase_of_a_model_is_taken_whole(
 
 
 async def test_what_a_model_invents_is_counted_by_document() -> None:
-    found = await by_model(BRIDGES, answering("graph", [ORLA, ("Orla Bridge", "designed by", "Zorblax", 0), KESTREL]))
+    found = await by_model(
+        BRIDGES, answering("graph", [ORLA, ("Orla Bridge", "designed by", "Zorblax", 0), KESTREL])
+    )
     assert [one.value for one in found.elements] == ["Tomas Reyd", "Zorblax", "Ana Korb"]
     assert [(one.document, len(one.elements), one.unverified) for one in found.built] == [
         ("orla", 2, 1),
@@ -184,7 +240,10 @@ async def test_what_a_model_invents_is_counted_by_document() -> None:
 
 
 async def test_large_documents_are_structured_in_calls_of_their_own() -> None:
-    long = {name: f"{text} " + "It is long and old and made of stone. " * 60 for name, text in BRIDGES.items()}
+    long = {
+        name: f"{text} " + "It is long and old and made of stone. " * 60
+        for name, text in BRIDGES.items()
+    }
     made = answering("table", *[[("Orla", "length", "long", 0)]] * 4, limits={"structure": 900})
     await by_model(long, made)
     asked = [call["messages"][-1]["content"] for call in made.lm.history]

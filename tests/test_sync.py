@@ -1,4 +1,6 @@
-"""Sync by content: what is added, changed, renamed, removed or left alone, within the named sources only."""
+"""Sync by content: what is added, changed, renamed, removed or left alone, within the named sources
+only.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,16 +13,30 @@ from storage.errors import DuplicateDocument, RemovalRefused, SourceEmptied
 from storage.records import Document, Part, Skipped
 from storage.run_records import DocumentCounts
 from tasks.load.sources import Loaded, compose
-from tasks.sync import DocumentTraces, SyncPlan, exclude_forgotten, holds, plan_sync, with_gone_inside
+from tasks.sync import (
+    DocumentTraces,
+    SyncPlan,
+    exclude_forgotten,
+    holds,
+    plan_sync,
+    with_gone_inside,
+)
 
 
 def part(document: str, text: str, source: str = "/s", path: str = "") -> Part:
     return Part(
-        document=document, source=source, path=path or f"{source}/{document}", kind="text", title=document, text=text
+        document=document,
+        source=source,
+        path=path or f"{source}/{document}",
+        kind="text",
+        title=document,
+        text=text,
     )
 
 
-def loaded(*parts: Part, sources: tuple[str, ...] = ("/s",), skipped: tuple[Skipped, ...] = ()) -> Loaded:
+def loaded(
+    *parts: Part, sources: tuple[str, ...] = ("/s",), skipped: tuple[Skipped, ...] = ()
+) -> Loaded:
     return Loaded(sources=sources, parts=parts, skipped=skipped, dead_letters=())
 
 
@@ -28,7 +44,9 @@ def stored(*parts: Part) -> dict[str, Document]:
     return {document.id: document for document in compose(parts)}
 
 
-def plan(new: Loaded, old: dict[str, Document], allow_removals: bool = False, gone: bool = False) -> SyncPlan:
+def plan(
+    new: Loaded, old: dict[str, Document], allow_removals: bool = False, gone: bool = False
+) -> SyncPlan:
     known = [
         PartSummary(document=p.document, source=p.source, path=p.path, kind=p.kind, hash=p.hash)
         for document in old.values()
@@ -36,7 +54,9 @@ def plan(new: Loaded, old: dict[str, Document], allow_removals: bool = False, go
     ]
 
     def read(ids: Collection[str]) -> list[Document]:
-        assert set(ids) <= {p.document for p in new.parts} | {p.document for p in known if p.source in new.sources}
+        assert set(ids) <= {p.document for p in new.parts} | {
+            p.document for p in known if p.source in new.sources
+        }
         return [old[name] for name in ids]
 
     return plan_sync(new, known, read, allow_removals, gone=lambda source: gone)
@@ -59,14 +79,30 @@ MOVED = tuple(renamed(f"n{number}", number) for number in range(10))
         (MANY, (), {"added": 10}, IDS, ()),
         (MANY, MANY, {"unchanged": 10}, (), ()),
         # GraphRAG compares titles only: an edited file is missed and a deleted one ignored there.
-        ((part("d0", "other"), *MANY[1:-1]), MANY, {"changed": 1, "removed": 1, "unchanged": 8}, ("d0",), ("d9",)),
+        (
+            (part("d0", "other"), *MANY[1:-1]),
+            MANY,
+            {"changed": 1, "removed": 1, "unchanged": 8},
+            ("d0",),
+            ("d9",),
+        ),
         ((renamed("new", 0), *MANY[1:]), MANY, {"renamed": 1, "unchanged": 9}, ("new",), ("d0",)),
         (MOVED, MANY, {"renamed": 10}, tuple(one.document for one in MOVED), IDS),
     ],
-    ids=["the first run", "nothing new", "an edited and a deleted file", "a renamed file", "a renamed folder"],
+    ids=[
+        "the first run",
+        "nothing new",
+        "an edited and a deleted file",
+        "a renamed file",
+        "a renamed folder",
+    ],
 )
 def test_what_differs_is_counted_stored_and_removed(
-    new: tuple[Part, ...], old: tuple[Part, ...], counts: dict[str, int], put: tuple[str, ...], removed: tuple[str, ...]
+    new: tuple[Part, ...],
+    old: tuple[Part, ...],
+    counts: dict[str, int],
+    put: tuple[str, ...],
+    removed: tuple[str, ...],
 ) -> None:
     found = plan(loaded(*new), stored(*old))
     assert found.counts == DocumentCounts(**counts)
@@ -97,7 +133,9 @@ def test_two_sources_with_one_id_and_two_texts_are_an_error() -> None:
 
 def test_a_document_of_two_sources_stays_until_both_are_gone(tmp_path: Path) -> None:
     text = part("d", "one")
-    triples = Part(document="d", source="/t", path="/t/f", kind="triples", title="d", text="a -[p]-> b")
+    triples = Part(
+        document="d", source="/t", path="/t/f", kind="triples", title="d", text="a -[p]-> b"
+    )
     old = stored(text, triples)
     found = plan(loaded(), old, allow_removals=True)
     assert found.removed == ()
@@ -121,14 +159,18 @@ def test_a_path_lies_in_a_source(source: str, path: str, inside: bool) -> None:
 
 @pytest.mark.parametrize("left", [(), ("empty",)])
 def test_a_source_that_holds_nothing_any_more_is_refused(left: tuple[str, ...]) -> None:
-    """A share that is not mounted is an empty folder; it must not take its documents along, few as they may be."""
+    """A share that is not mounted is an empty folder; it must not take its documents along, few as
+    they may be.
+    """
     old = stored(*MANY, part("one", "x", source="/t"))
     skipped = tuple(Skipped(path="/t/one", reason=reason) for reason in left)
     with pytest.raises(SourceEmptied, match="/t holds no document"):
         plan(loaded(*MANY, sources=("/s", "/t"), skipped=skipped), old)
     assert plan(loaded(*MANY, sources=("/s", "/t")), old, allow_removals=True).removed == ("one",)
     moved = replace(part("s/one", "x"), title="one")
-    assert plan(loaded(*MANY, moved, sources=("/s", "/t")), old).counts.renamed == 1, "moved is not lost"
+    assert plan(loaded(*MANY, moved, sources=("/s", "/t")), old).counts.renamed == 1, (
+        "moved is not lost"
+    )
 
 
 def test_a_source_that_is_gone_belongs_to_the_named_one_above_it(tmp_path: Path) -> None:
@@ -143,22 +185,33 @@ def test_a_source_that_is_gone_belongs_to_the_named_one_above_it(tmp_path: Path)
     assert with_gone_inside(loaded(sources=(here,)), known).sources == (here, f"{here}/gone.md")
     inner = part("g", "x", source="/s/gone.md", path="/s/gone.md")
     found = plan(loaded(*MANY, sources=("/s", "/s/gone.md")), stored(*MANY, inner))
-    assert found.removed == ("g",), "its folder holds others: nothing looks like a share that is not mounted"
+    assert found.removed == ("g",), (
+        "its folder holds others: nothing looks like a share that is not mounted"
+    )
 
 
 def test_what_was_forgotten_stays_out_wherever_it_is() -> None:
     gone, moved, other = part("d0", "secret"), part("e0", "secret"), part("d1", "y")
     texts = {gone.text_hash: "d0"}
 
-    def kept(*parts: Part, known: tuple[str, ...] = ("d1",), sources: tuple[str, ...] = ("/s",)) -> list[str]:
-        return [p.document for p in exclude_forgotten(loaded(*parts, sources=sources), ["d0"], texts, known).parts]
+    def kept(
+        *parts: Part, known: tuple[str, ...] = ("d1",), sources: tuple[str, ...] = ("/s",)
+    ) -> list[str]:
+        return [
+            p.document
+            for p in exclude_forgotten(loaded(*parts, sources=sources), ["d0"], texts, known).parts
+        ]
 
     assert kept(gone, moved, other) == ["d1"]
     assert kept(replace(gone, text="edited"), other) == ["d1"]
-    assert kept(moved, other, known=("d1", "e0")) == ["e0", "d1"], "a document that says the same stays"
+    assert kept(moved, other, known=("d1", "e0")) == ["e0", "d1"], (
+        "a document that says the same stays"
+    )
     alone = part("d0", "secret", source="/s/d0", path="/s/d0")
     assert kept(alone, sources=("/s/d0",)) == ["d0"], "by its name it is let in"
-    assert kept(*(part(f"d{n}", "secret", source="/f", path=f"/f:{n}") for n in range(2)), sources=("/f",)) == ["d1"]
+    assert kept(
+        *(part(f"d{n}", "secret", source="/f", path=f"/f:{n}") for n in range(2)), sources=("/f",)
+    ) == ["d1"]
 
 
 def test_rows_that_are_called_by_their_line_are_known_by_their_text() -> None:

@@ -1,4 +1,6 @@
-"""Workspaces for tests: opened without vectors and without the person's settings, and indexed from rows."""
+"""Workspaces for tests: opened without vectors and without the person's settings, and indexed from
+rows.
+"""
 
 import asyncio
 import json
@@ -19,19 +21,26 @@ from tests.settings import load_settings
 
 def opened(workspace: Path, **settings: object) -> Runtime:
     """The workspace's runtime, with these settings besides."""
-    return open_runtime(load_settings({"workspace": workspace, "embedding": "none", **settings}, {}))
+    return open_runtime(
+        load_settings({"workspace": workspace, "embedding": "none", **settings}, {})
+    )
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> Path:
     """A JSON Lines file."""
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )
     return path
 
 
 def quays(count: int) -> list[dict[str, str]]:
     """So many short documents on quays, their builder and the years."""
     text = "Quay {0} of Velin was built by Ana Korb in {1}."
-    return [{"id": f"d{n}", "title": f"Quay {n}", "text": text.format(n, 1800 + n)} for n in range(count)]
+    return [
+        {"id": f"d{n}", "title": f"Quay {n}", "text": text.format(n, 1800 + n)}
+        for n in range(count)
+    ]
 
 
 def indexed(folder: Path, rows: Iterable[Any], **settings: object) -> Path:

@@ -1,8 +1,9 @@
 """fast-graphrag as a process of its own: reads a JSON object a line, answers with one.
 
 `{"index": ["a text", …], "folder": "new"}` gives `{"entities", "relations", "cpu", "wall"}`;
-`{"open": "folder"}` loads an index; `{"question": "…"}` gives `{"answer", "cpu", "wall"}`: the processor and wall
-seconds of this process. Run by the interpreter of an environment that holds the package; imports nothing of ours.
+`{"open": "folder"}` loads an index; `{"question": "…"}` gives `{"answer", "cpu", "wall"}`: the
+processor and wall seconds of this process. Run by the interpreter of an environment that holds the
+package; imports nothing of ours.
 """
 
 import asyncio
@@ -31,13 +32,18 @@ async def main(base_url: str, dimension: int) -> None:
 
     def graph(folder: str) -> Any:
         server = {"model": "scripted", "base_url": base_url, "api_key": "none"}
-        embedding = OpenAIEmbeddingService(**server, embedding_dim=dimension, rate_limit_per_minute=False)
+        embedding = OpenAIEmbeddingService(
+            **server, embedding_dim=dimension, rate_limit_per_minute=False
+        )
         return GraphRAG(
-            working_dir=folder, domain="Encyclopedic passages about people, works, places and events.",
+            working_dir=folder,
+            domain="Encyclopedic passages about people, works, places and events.",
             example_queries="Who directed the film?\nWhere was the author of the book born?",
             entity_types=["person", "place", "organization", "work", "event"],
-            config=GraphRAG.Config(llm_service=OpenAILLMService(**server), embedding_service=embedding),
-        )  # fmt: skip
+            config=GraphRAG.Config(
+                llm_service=OpenAILLMService(**server), embedding_service=embedding
+            ),
+        )
 
     print(json.dumps({"version": version("fast-graphrag")}), flush=True)
     opened: Any = None

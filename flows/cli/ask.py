@@ -70,7 +70,9 @@ class AskedFor:
     def options(self, question: str | None) -> AskOptions:
         """How a question is answered. Raises UsageError for what cannot be meant."""
         if (question is None) == (self.questions is None):
-            raise UsageError("One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE.")
+            raise UsageError(
+                "One question, or a file of them.", "Write QUESTION in quotes, or --questions FILE."
+            )
         if question is not None:
             check_question(question)
         if self.where is not None:
@@ -173,7 +175,9 @@ def retrieve(
     return 0
 
 
-def _recorded(question: str | None, asked: AskedFor, structure: StructureType | None, workspace: str | None) -> Answer:
+def _recorded(
+    question: str | None, asked: AskedFor, structure: StructureType | None, workspace: str | None
+) -> Answer:
     if question is None:
         raise UsageError("--record records one question.", "Leave out --questions, or --record.")
     keep_server()
@@ -193,7 +197,9 @@ def _recorded(question: str | None, asked: AskedFor, structure: StructureType | 
     return answer
 
 
-def _answer_file(asked: AskedFor, options: AskOptions, answering: Answering, session: Session, screen: Screen) -> int:
+def _answer_file(
+    asked: AskedFor, options: AskOptions, answering: Answering, session: Session, screen: Screen
+) -> int:
     """Write one line of JSON for each row of the file; 1 where any failed."""
     text = _read(asked.questions or "", "questions", "--questions")
 
@@ -216,7 +222,9 @@ def _read(path: str, what: str, option: str) -> str:
         return sys.stdin.read() if path == "-" else text_of_file(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"The {what} in {path} cannot be read: {reason}.", f"Check the path of {option}.") from error
+        raise UsageError(
+            f"The {what} in {path} cannot be read: {reason}.", f"Check the path of {option}."
+        ) from error
 
 
 def show_answer(

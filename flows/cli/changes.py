@@ -66,7 +66,9 @@ def _show_left(report: forgetting.ForgetReport, screen: Screen) -> None:
     files = [f"stays as it is: {file}" for file in report.files]
     screen.rows(files, SHOWN_ALIKE, style="yellow")
     if report.documents:
-        screen.line("It stays out until it is indexed by name, or let in with --undo. Your files are as they were.")
+        screen.line(
+            "It stays out until it is indexed by name, or let in with --undo. Your files are as they were."
+        )
 
 
 @command
@@ -88,7 +90,9 @@ def dead_letter(*, retry: bool = False, as_of: AsOf = None, common: Common = COM
 def _retry(as_of: int | None, common: Common) -> int:
     screen = common.screen
     if as_of is not None:
-        raise UsageError("Only what failed in the current generation can be tried again.", "Leave --as-of out.")
+        raise UsageError(
+            "Only what failed in the current generation can be tried again.", "Leave --as-of out."
+        )
     with screen.progress() as progress:
         report = asyncio.run(retrying.retry(common.runtime(progress)))
     number = report.generation
@@ -110,7 +114,10 @@ def _show_letters(letters: Sequence[retrying.Letter], screen: Screen) -> None:
         screen.line(f"{len(failed)} in step {step}: {error}", style="yellow")
         if remedy:
             screen.line(remedy, indent=2)
-        items = [f"{letter.item}  of {letter.document}" if letter.document else letter.item for letter in failed]
+        items = [
+            f"{letter.item}  of {letter.document}" if letter.document else letter.item
+            for letter in failed
+        ]
         screen.rows(items, SHOWN_ALIKE, indent=4, more=" (--json lists all)")
     if any(not letter.needs_source for letter in letters):
         screen.line(RETRY, style="dim")
@@ -162,7 +169,9 @@ def _counts(part: Difference) -> str:
 def _thing(sign: str, thing: Thing) -> str:
     known_as = f" ({thing.id})" if thing.label != thing.id else ""
     fields = thing.fields if isinstance(thing, Changed) else ()
-    shown = [f"\n      {field.field}: {_line(field.before)} → {_line(field.after)}" for field in fields]
+    shown = [
+        f"\n      {field.field}: {_line(field.before)} → {_line(field.after)}" for field in fields
+    ]
     return f"{sign} {_line(thing.label)}{known_as}{''.join(shown)}"
 
 

@@ -74,7 +74,9 @@ COMMANDS = {
         "Show what is indexed, from where, with which settings.",
         "trellis status --workspace kb",
     ),
-    "generations": Command("flows.cli.workspace:generations", "List the generations that are kept."),
+    "generations": Command(
+        "flows.cli.workspace:generations", "List the generations that are kept."
+    ),
     "rollback": Command(
         "flows.cli.workspace:rollback",
         "Make an earlier generation the current one.",
@@ -167,7 +169,9 @@ COMMANDS = {
         "Serve the workspace as tools for an MCP client, over stdio.",
         "trellis mcp --workspace kb  the command in the client's configuration",
     ),
-    "demo": Command("flows.cli.demo:demo", "Index the sample corpus and ask it a question of each family."),
+    "demo": Command(
+        "flows.cli.demo:demo", "Index the sample corpus and ask it a question of each family."
+    ),
 }
 
 

@@ -79,7 +79,8 @@ def demo(*, common: Common = COMMON) -> None:
         show_report(report, screen)
     questions = sample_questions(samples)
     answers = [
-        _answer(questions.get(name, name), options, runtime, family, screen) for family, name, options in FAMILIES
+        _answer(questions.get(name, name), options, runtime, family, screen)
+        for family, name, options in FAMILIES
     ]
     by_model = []
     if (found := model_at_hand(settings)) is not None:
@@ -89,13 +90,16 @@ def demo(*, common: Common = COMMON) -> None:
         only_answers = {"lm": OFFLINE, "roles": {"answer": model}, "effort": "low"}
         asking = open_runtime(settings.model_copy(update=only_answers), reading=True)
         by_model = [
-            _answer(questions[name], AskOptions(), asking, f"answered by {where}", screen) for name in ASKED_OF_A_MODEL
+            _answer(questions[name], AskOptions(), asking, f"answered by {where}", screen)
+            for name in ASKED_OF_A_MODEL
         ]
     result = {"index": report, "answers": answers, "by_model": by_model}
     screen.result(result, lambda: screen.exactly(f"{NEXT.format(workspace)}\n"))
 
 
-def _answer(question: str, options: AskOptions, runtime: Runtime, title: str, screen: Screen) -> Answer:
+def _answer(
+    question: str, options: AskOptions, runtime: Runtime, title: str, screen: Screen
+) -> Answer:
     """Ask a question and show the answer under a title."""
     with open_session(runtime) as session:
         answer = asyncio.run(answer_question(question, options, session))
@@ -108,7 +112,9 @@ def _answer(question: str, options: AskOptions, runtime: Runtime, title: str, sc
     return answer
 
 
-def model_at_hand(settings: Settings, servers: Mapping[str, str] = LOCAL_SERVERS) -> tuple[RoleSettings, str] | None:
+def model_at_hand(
+    settings: Settings, servers: Mapping[str, str] = LOCAL_SERVERS
+) -> tuple[RoleSettings, str] | None:
     """The model that is set for answers, or the first of a server on this machine, and its name."""
     if (choice := settings.model_choices()["answer"]) is not None:
         key = SecretStr(choice.api_key) if choice.api_key else None
@@ -133,7 +139,9 @@ def sample_folder() -> Path:
     for folder in (package.parent / "examples", package / "_examples"):
         if (folder / "corpus").is_dir():
             return folder
-    raise UsageError("The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout.")
+    raise UsageError(
+        "The sample corpus is missing.", "Install trellis-rag again, or run from a whole checkout."
+    )
 
 
 def sample_questions(samples: Path) -> dict[str, str]:

@@ -148,12 +148,18 @@ def _own(name: str, chosen: Sequence[Step]) -> str:
     """The instruction of a step. Raises UsageError where each of its forms has its own."""
     if len(chosen) > 1:
         each = ", ".join(step.instruction_names[0] for step in chosen)
-        raise UsageError(f"The step {name} has an instruction for each of its forms.", f"Name one: {each}.")
+        raise UsageError(
+            f"The step {name} has an instruction for each of its forms.", f"Name one: {each}."
+        )
     return unwrapped(str(chosen[0].module.signature.instructions))
 
 
 def _messages(chosen: Sequence[Step]) -> list[str]:
-    return [f"--- {message.role}\n{message.content}" for step in chosen for message in step.module.prompt]
+    return [
+        f"--- {message.role}\n{message.content}"
+        for step in chosen
+        for message in step.module.prompt
+    ]
 
 
 def _view(step: Step) -> dict[str, object]:
@@ -170,5 +176,7 @@ def _view(step: Step) -> dict[str, object]:
         "replaced": bool(own),
         "hash": step.module.prompt_hash,
         "instruction": unwrapped(str(step.module.signature.instructions)),
-        "messages": [{"role": message.role, "content": message.content} for message in step.module.prompt],
+        "messages": [
+            {"role": message.role, "content": message.content} for message in step.module.prompt
+        ],
     }

@@ -42,7 +42,9 @@ class Comparison:
     answers=FILE; and a name (default: mode auto)."""
     measures: Names | None = None
     """Names, apart by commas (default: those that fit the questions)."""
-    judge: Annotated[tuple[str, ...] | None, Parameter(metavar="A,B", consume_multiple=(0, 1))] = None
+    judge: Annotated[tuple[str, ...] | None, Parameter(metavar="A,B", consume_multiple=(0, 1))] = (
+        None
+    )
     """Compare every two systems' answers by a model: overall (default), comprehensiveness,
     diversity, empowerment, directness."""
     repeats: Count = 1
@@ -129,13 +131,17 @@ def evaluate(
 Evaluated = tuple[EvaluationReport, EvaluationResult]
 
 
-def _evaluated(wanted: Comparison, page: Path | None, gate: Path | None, common: Common) -> Evaluated:
+def _evaluated(
+    wanted: Comparison, page: Path | None, gate: Path | None, common: Common
+) -> Evaluated:
     """Evaluate now, as a flow run where that is wanted.
 
     A gate fails a flow run; what it found is shown before that is told.
     """
     if wanted.questions is None:
-        raise UsageError("There are no questions.", "Name them with --questions FILE, or look: --list, --show N.")
+        raise UsageError(
+            "There are no questions.", "Name them with --questions FILE, or look: --list, --show N."
+        )
     store, systems = common.runtime().workspace.evaluations, list(wanted.system or ["auto"])
     measures, criteria = names_of(wanted.measures), wanted.criteria
     if wanted.record or os.environ.get("PREFECT_API_URL"):

@@ -100,7 +100,9 @@ def edit(
         new_name: The name that it should have.
         description: The description that it should have.
     """
-    kind, new_name, description = (value and value.strip() for value in (kind, new_name, description))
+    kind, new_name, description = (
+        value and value.strip() for value in (kind, new_name, description)
+    )
     if not any((kind, new_name, description)) or "" in (kind, new_name, description):
         raise UsageError(
             "An edit gives an entity a kind, a name or a description.",

@@ -25,7 +25,9 @@ from tasks.sync import FORGOTTEN
 SHOWN_SKIPPED = 10
 BASES = {"history": "as its model wrote before", "rule": "by rule"}
 # Of a report, what is not a figure in the list of figures.
-NO_FIGURES = frozenset("generation published seconds skipped dead_letters kept_prompts changed_answers".split())
+NO_FIGURES = frozenset(
+    "generation published seconds skipped dead_letters kept_prompts changed_answers".split()
+)
 
 
 @command

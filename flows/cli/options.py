@@ -30,7 +30,9 @@ Amount = Annotated[float, Parameter(converter=_amount, metavar="X")]
 # A file, or - for standard input.
 Input = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]
 Names = Annotated[str, Parameter(metavar="A,B")]
-Sources = Annotated[tuple[str, ...], Parameter(metavar="SOURCE", help="A file, a folder or a glob pattern.")]
+Sources = Annotated[
+    tuple[str, ...], Parameter(metavar="SOURCE", help="A file, a folder or a glob pattern.")
+]
 AsOf = Annotated[Count | None, Parameter(help="Read generation N, not the current one.")]
 Record = Annotated[bool, Parameter(help="Run it as a Prefect flow, so that the run is recorded.")]
 BudgetTokens = Annotated[Count | None, Parameter(help="Stop before models take more tokens.")]

@@ -40,7 +40,9 @@ class Screen:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
-    def result(self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()) -> None:
+    def result(
+        self, result: Result, show: Callable[[], object] | str, *, without: Collection[str] = ()
+    ) -> None:
         """Write a result for programs; for people call `show`, or write its fields under it."""
         if self.as_json:
             self.json(result)
@@ -189,5 +191,8 @@ def rounded(value: object, name: str = "") -> object:
     if isinstance(value, float):
         return round(value, {"seconds": 3, "cost_usd": 6}.get(name, 4))
     if isinstance(value, Mapping):
-        return {key: part if key == "metadata" else rounded(part, str(key)) for key, part in value.items()}
+        return {
+            key: part if key == "metadata" else rounded(part, str(key))
+            for key, part in value.items()
+        }
     return [rounded(part) for part in value] if isinstance(value, list | tuple) else value

@@ -73,13 +73,17 @@ def serve(
     if new_key:
         return _show_new_key(new_key, screen)
     if cron and not sources:
-        raise UsageError("--cron schedules index runs, and no SOURCE is named.", "Name what to index.")
+        raise UsageError(
+            "--cron schedules index runs, and no SOURCE is named.", "Name what to index."
+        )
     if no_prefect and (cron or pool or port):
         raise UsageError(
             "--no-prefect leaves out what --cron, --pool and --port are for.",
             "Leave out the one or the others.",
         )
-    plan = deployments.Plan(sources=sources, workspace=common.workspace, cron=cron, timezone=timezone)
+    plan = deployments.Plan(
+        sources=sources, workspace=common.workspace, cron=cron, timezone=timezone
+    )
     if pool:
         return _register(plan, pool, screen)
     settings = common.settings()
@@ -119,7 +123,9 @@ def _listen(text: str | None, settings: Settings) -> Listen:
     """Read [HOST:]PORT; no port is the usual one. Raises UsageError."""
     host, _, number = (text or "").rpartition(":")
     if text and not (number.isdecimal() and int(number) < 65536):
-        raise UsageError(f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100.")
+        raise UsageError(
+            f"--listen {text!r} is no address.", "Use PORT or HOST:PORT, such as 0.0.0.0:8100."
+        )
     host = host.strip("[]") or LOOPBACK
     if host not in THIS_MACHINE and not settings.service.keys:
         raise UsageError(
@@ -129,7 +135,9 @@ def _listen(text: str | None, settings: Settings) -> Listen:
     return host, int(number) if text else None
 
 
-def _serve_alone(plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen) -> None:
+def _serve_alone(
+    plan: deployments.Plan, settings: Settings, listen: Listen, screen: Screen
+) -> None:
     """Serve without deployments: index runs are processes, or go to a Prefect server."""
     with _service(settings, plan.sources, os.environ.get("PREFECT_API_URL"), listen) as address:
         served = {
@@ -144,7 +152,9 @@ def _serve_alone(plan: deployments.Plan, settings: Settings, listen: Listen, scr
 
 
 @contextmanager
-def _service(settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen) -> Iterator[str]:
+def _service(
+    settings: Settings, sources: tuple[str, ...], prefect: str | None, listen: Listen
+) -> Iterator[str]:
     """Serve while the block runs, on the address that it gets."""
     app = create_app(settings, prefect=prefect, sources=sources)
     with log_to_stderr(settings.service.log_texts), serving(app, *listen) as address:
@@ -183,7 +193,9 @@ def _serve_with_prefect(
 
 def _register(plan: deployments.Plan, pool: str, screen: Screen) -> None:
     """Register the deployments for the workers of a pool. Raises UsageError for relative paths."""
-    relative = [path for path in (*plan.sources, plan.workspace or "/") if not Path(path).is_absolute()]
+    relative = [
+        path for path in (*plan.sources, plan.workspace or "/") if not Path(path).is_absolute()
+    ]
     if relative:
         raise UsageError(
             f"A worker runs in a folder of its own: {relative[0]!r} means nothing there.",
@@ -202,7 +214,9 @@ def mcp(*, common: Common = COMMON) -> None:
     settings = common.settings()
     workspaces = Workspaces(settings)
     questions = Questions(workspaces, Metrics(), settings.service)
-    common.screen.note("Waiting for an MCP client on standard input; clients start this command themselves.")
+    common.screen.note(
+        "Waiting for an MCP client on standard input; clients start this command themselves."
+    )
     try:
         mcp_server(workspaces, questions).run("stdio")
     finally:

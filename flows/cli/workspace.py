@@ -46,7 +46,9 @@ def _show_status(state: Status, screen: Screen) -> None:
     screen.facts(facts_of(state, Status.model_fields.keys() - FIRST), indent=2)
     screen.title("Settings")
     rows = [
-        (name, str(value)) for name, value in state.settings.items() if name not in NOT_SHOWN and value not in NOT_SET
+        (name, str(value))
+        for name, value in state.settings.items()
+        if name not in NOT_SHOWN and value not in NOT_SET
     ]
     models = set(state.models.values())
     if len(models) == 1:
@@ -56,7 +58,9 @@ def _show_status(state: Status, screen: Screen) -> None:
     screen.facts(rows, indent=2)
     if state.usage:
         screen.title(f"Models used for generation {state.generation}")
-        used = [(row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage]
+        used = [
+            (row.step, f"{row.model}: {in_short(row)}, {row.seconds:.1f} s") for row in state.usage
+        ]
         screen.facts(used, indent=2)
     if state.runs:
         screen.title("Last runs")
@@ -129,7 +133,9 @@ def clean(
 
 
 @command
-def archive(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON) -> None:
+def archive(
+    file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON
+) -> None:
     """Write the archive, and name what stays behind; an index run may go on meanwhile.
 
     Args:
@@ -147,7 +153,9 @@ def archive(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Comm
 
 
 @command
-def restore(file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON) -> None:
+def restore(
+    file: Annotated[Path, Parameter(metavar="FILE")], /, *, common: Common = COMMON
+) -> None:
     """Make a workspace of the archive, and its vector indexes anew.
 
     Args:

@@ -1,6 +1,6 @@
-"""Extraction and embedding, batch by batch: what came stays, what failed becomes a dead letter, and too many failures
-end the run. Chunks get the terms and vectors by which they are found; so do the names of entities where the settings
-ask for it, and relations that a model gave keys.
+"""Extraction and embedding, batch by batch: what came stays, what failed becomes a dead letter, and
+too many failures end the run. Chunks get the terms and vectors by which they are found; so do the
+names of entities where the settings ask for it, and relations that a model gave keys.
 """
 
 import asyncio
@@ -31,9 +31,11 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class ExtractionWork:
-    """Chunks to extract, the hash of what each is made from, and the weights of triples (by document and line).
+    """Chunks to extract, the hash of what each is made from, and the weights of triples (by
+    document and line).
 
-    `earlier` are those that failed in an earlier run too: one that goes on failing must not keep out what is new.
+    `earlier` are those that failed in an earlier run too: one that goes on failing must not keep
+    out what is new.
     """
 
     todo: Sequence[Chunk]
@@ -43,47 +45,71 @@ class ExtractionWork:
 
 
 async def extract_chunks(
-    chunks: Sequence[Chunk], changes: SourceChanges, staging: Staging, runtime: Runtime, runner: Runner
+    chunks: Sequence[Chunk],
+    changes: SourceChanges,
+    staging: Staging,
+    runtime: Runtime,
+    runner: Runner,
 ) -> set[str]:
-    """Extract the chunks that no earlier run has, batch by batch; the documents of those that have extractions now."""
+    """Extract the chunks that no earlier run has, batch by batch; the documents of those that have
+    extractions now.
+    """
     author = runtime.authors["extract"]
     stored = {} if changes.full else staging.extractions.inputs()
     anew = {document.id for document in changes.plan.put}
     earlier = {letter.item for letter in changes.letters if letter.step == "extract"}
-    # What no document brings anew, and did not fail, is extracted as it would be now: another author is another
-    # fingerprint, and that brings all.
-    asked = (part for part in chunks if part.document in anew or part.id in earlier or part.id not in stored)
+    # What no document brings anew, and did not fail, is extracted as it would be now: another
+    # author is another fingerprint, and that brings all.
+    asked = (
+        part
+        for part in chunks
+        if part.document in anew or part.id in earlier or part.id not in stored
+    )
     inputs = {part.id: extraction_inputs(part, author) for part in asked}
     todo = [
         part
         for part in chunks
         if part.id in inputs
-        and (stored.get(part.id) != inputs[part.id] or (part.kind == "triples" and part.document in anew))
+        and (
+            stored.get(part.id) != inputs[part.id]
+            or (part.kind == "triples" and part.document in anew)
+        )
     ]
     documents = {part.document for part in todo}
-    failed = await extract_all(ExtractionWork(todo, inputs, changes.weights, earlier), staging, runtime, runner)
+    failed = await extract_all(
+        ExtractionWork(todo, inputs, changes.weights, earlier), staging, runtime, runner
+    )
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.remove_dead_letters(changes.outdated_letters, step="load")
     staging.extractions.put_dead_letters([*failed, *changes.loaded.dead_letters])
     limit = runtime.settings.failure_limit
     if failed and limit < 1 and not staging.extractions.inputs():
-        raise _gated("extract", failed, len(failed), limit)  # nothing at all was extracted: there is nothing to publish
+        raise _gated(
+            "extract", failed, len(failed), limit
+        )  # nothing at all was extracted: there is nothing to publish
     return documents
 
 
-async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, runner: Runner) -> list[DeadLetter]:
-    """Extract and store; what failed. FailureGate where more of the new failed than the settings allow."""
+async def extract_all(
+    work: ExtractionWork, staging: Staging, runtime: Runtime, runner: Runner
+) -> list[DeadLetter]:
+    """Extract and store; what failed. FailureGate where more of the new failed than the settings
+    allow.
+    """
     todo, limit = work.todo, runtime.settings.failure_limit
     new = sum(chunk.id not in work.earlier for chunk in todo)
     failed: list[DeadLetter] = []
     done = 0
-    # So many batches at once that the model never waits for the last answers of one; offline there is no waiting.
+    # So many batches at once that the model never waits for the last answers of one; offline there
+    # is no waiting.
     lm = runtime.models.lm_or_none("extract")
     slots = 1 if lm is None else 2 + lm.terms.limits.concurrency // BATCH
     passages = sum(chunk.kind != "triples" for chunk in todo) if lm else 0
     expected = expected_time(passages, runtime) if passages else ""
     if passages:
-        runtime.tell(f"{passages} passages: {expected or 'the time is told when the first are done'}")
+        runtime.tell(
+            f"{passages} passages: {expected or 'the time is told when the first are done'}"
+        )
     # A model that was not asked before is timed by as many passages as it reads at once.
     first = BATCH if lm is None or expected else min(BATCH, max(1, lm.terms.limits.concurrency))
     starts = [0, *range(first, len(todo), BATCH)] if todo else []
@@ -101,18 +127,25 @@ async def extract_all(work: ExtractionWork, staging: Staging, runtime: Runtime, 
                 left = len(todo) - done
                 if expected := expected_time(left, runtime):
                     runtime.tell(f"{left} passages left: {expected}")
-            gate("extract", [letter for letter in failed if letter.item not in work.earlier], new, limit)
+            gate(
+                "extract",
+                [letter for letter in failed if letter.item not in work.earlier],
+                new,
+                limit,
+            )
     return failed
 
 
 def _store(extracts: Extracts, inputs: Mapping[str, str], staging: Staging) -> None:
     staging.extractions.save_extractions(
-        list(extracts.extractions), {extraction.chunk: inputs[extraction.chunk] for extraction in extracts.extractions}
+        list(extracts.extractions),
+        {extraction.chunk: inputs[extraction.chunk] for extraction in extracts.extractions},
     )
 
 
 def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> None:
-    """Raise FailureGate, with the most frequent reason, where more failed than the limit: nothing of the run stays.
+    """Raise FailureGate, with the most frequent reason, where more failed than the limit: nothing
+    of the run stays.
 
     One alone never ends a run, unless the limit is 0.
     """
@@ -121,7 +154,9 @@ def gate(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> N
 
 
 def _gated(step: str, failed: Sequence[DeadLetter], total: int, limit: float) -> FailureGate:
-    (reason, remedy), times = Counter((letter.error, letter.remedy) for letter in failed).most_common(1)[0]
+    (reason, remedy), times = Counter(
+        (letter.error, letter.remedy) for letter in failed
+    ).most_common(1)[0]
     error = FailureGate(step, len(failed), total, limit)
     error.message += f" {times} of them: {reason}"
     error.remedy = remedy or error.remedy
@@ -130,30 +165,37 @@ def _gated(step: str, failed: Sequence[DeadLetter], total: int, limit: float) ->
 
 
 def replace_letters(
-    staging: Staging, step: str, failed: Sequence[DeadLetter], total: int, limit: float,
+    staging: Staging,
+    step: str,
+    failed: Sequence[DeadLetter],
+    total: int,
+    limit: float,
     items: Collection[str] | None = None,
-) -> None:  # fmt: skip
-    """The dead letters of a derived step (of some items, None: of all) in place of its earlier ones; FailureGate where
-    there are too many."""
+) -> None:
+    """The dead letters of a derived step (of some items, None: of all) in place of its earlier
+    ones; FailureGate where there are too many.
+    """
     gate(step, failed, total, limit)
     staging.extractions.remove_dead_letters(items, step)
     staging.extractions.put_dead_letters(failed)
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------------
+# --- vectors --------------------------------------------------------------------------------------
 
 EMBED_BATCH, TERMS_BATCH, NAMES_BATCH = 128, 2048, 512
 TERMS = "terms"  # key in `meta`: by which rules the terms were cut
 
 
 async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime: Runtime) -> None:
-    """Store a vector of keys and description for each relation of these entities (None: of all) that a model gave keys
-    to; once per model and text.
+    """Store a vector of keys and description for each relation of these entities (None: of all)
+    that a model gave keys to; once per model and text.
 
     Call it when the generation's entities and relations are stored.
     """
     embedder = runtime.embedder
-    keyed = [keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys]
+    keyed = [
+        keyed_text(relation) for relation in staging.graph.relations_at(touched) if relation.keys
+    ]
     texts = {text_hash(text): text for text in keyed if embedder.reads(text)}
     known = staging.vectors.have(embedder.name, list(texts))
     todo = [key for key in texts if key not in known]
@@ -163,18 +205,27 @@ async def embed_graph(touched: Collection[str] | None, staging: Staging, runtime
         runtime.progress("embed names", min(at + NAMES_BATCH, len(todo)), len(todo))
 
 
-async def embed_chunks(chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner) -> None:
+async def embed_chunks(
+    chunks: Sequence[Chunk], staging: Staging, runtime: Runtime, runner: Runner
+) -> None:
     """Store the terms and vectors of the chunks that have none yet, and the windows of all."""
     await asyncio.sleep(0)  # the calls to models go out first
     await _store_terms(chunks, staging)
     vectors, embedder = staging.vectors, runtime.embedder
-    have = {window.chunk for window in vectors.windows()} if vectors.model() == embedder.name else set()
+    have = (
+        {window.chunk for window in vectors.windows()}
+        if vectors.model() == embedder.name
+        else set()
+    )
     new = [part for part in chunks if part.id not in have]
     windows = await in_thread(windows_of, new, embedder)
     known = vectors.have(embedder.name, [window.text_hash for window, _ in windows])
     texts = {window.text_hash: text for window, text in windows if window.text_hash not in known}
     keys = sorted(texts, key=lambda key: len(texts[key]))
-    batches = [{key: texts[key] for key in keys[at : at + EMBED_BATCH]} for at in range(0, len(keys), EMBED_BATCH)]
+    batches = [
+        {key: texts[key] for key in keys[at : at + EMBED_BATCH]}
+        for at in range(0, len(keys), EMBED_BATCH)
+    ]
     done = 0
     works = (partial(runner.embed, batch) for batch in batches)
     if keys:

@@ -15,7 +15,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def side_by_side(works: Iterable[Callable[[], Awaitable[T]]], at_once: int) -> AsyncGenerator[T]:
+async def side_by_side(
+    works: Iterable[Callable[[], Awaitable[T]]], at_once: int
+) -> AsyncGenerator[T]:
     """The results as they come; at most `at_once` works are begun and not done. An error ends the
     others.
 

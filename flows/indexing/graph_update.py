@@ -1,8 +1,9 @@
-"""The graph of a generation, with its communities and reports: what is read of the last one, made anew, and stored.
+"""The graph of a generation, with its communities and reports: what is read of the last one, made
+anew, and stored.
 
-A change asks models about what it touches alone: only entities that it touches are described again; everybody else
-stays in their community; reports are written again where what they tell has changed. Past a set drift communities are
-detected anew.
+A change asks models about what it touches alone: only entities that it touches are described again;
+everybody else stays in their community; reports are written again where what they tell has changed.
+Past a set drift communities are detected anew.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,7 +26,9 @@ from tasks.summarize import KnownDescription, summarize
 
 
 def resolved_before(staging: Staging, documents: Collection[str] | None) -> LastResolution:
-    """The resolution that the staging starts from; without places where `documents` is None or nothing was resolved."""
+    """The resolution that the staging starts from; without places where `documents` is None or
+    nothing was resolved.
+    """
     decisions = staging.resolutions.decisions()
     places = {} if documents is None else staging.resolutions.places()
     if not places:
@@ -53,25 +56,41 @@ def store_resolution(staging: Staging, graph: ResolvedGraph, before: LastResolut
 async def dedupe_mentions(
     chunks: Sequence[Chunk], before: LastResolution, staging: Staging, runtime: Runtime
 ) -> ResolvedGraph:
-    """Entities and relations of all mentions, with the edits by hand; what models could not decide is kept."""
+    """Entities and relations of all mentions, with the edits by hand; what models could not decide
+    is kept.
+    """
     edits = staging.edits.edits()
-    graph = await dedupe(staging.extractions, chunks, Resolve(runtime.models), edits, before, runtime.embedder)
-    replace_letters(staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit)
+    graph = await dedupe(
+        staging.extractions, chunks, Resolve(runtime.models), edits, before, runtime.embedder
+    )
+    replace_letters(
+        staging, "resolve", graph.dead_letters, graph.size, runtime.settings.failure_limit
+    )
     return graph
 
 
-async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> ResolvedGraph:
-    """Describe the graph, or what a change touches of it, and put it in place of what was there. What models have
-    written of the same statements stays. Gives the graph without its rows, which are stored: nobody after it holds
-    them in memory."""
+async def summarize_graph(
+    graph: ResolvedGraph, staging: Staging, runtime: Runtime
+) -> ResolvedGraph:
+    """Describe the graph, or what a change touches of it, and put it in place of what was there.
+    What models have written of the same statements stays. Gives the graph without its rows, which
+    are stored: nobody after it holds them in memory.
+    """
     touched, settings, stored = graph.touched, runtime.settings, staging.graph
     anew = None if touched is None else [relation.id for relation in graph.relations]
     known = _known_descriptions(staging, touched, anew)
     ends = {end for relation in graph.relations for end in (relation.source, relation.target)}
-    names = {entity.id: entity.name for entity in stored.entities(ends - {entity.id for entity in graph.entities})}
+    names = {
+        entity.id: entity.name
+        for entity in stored.entities(ends - {entity.id for entity in graph.entities})
+    }
     limit = settings.policy().limits.summary
-    described = await summarize(replace(graph, names=names), runtime.summarize, runtime.relate, known, limit)
-    replace_letters(staging, "summarize", described.dead_letters, graph.size, settings.failure_limit, touched)
+    described = await summarize(
+        replace(graph, names=names), runtime.summarize, runtime.relate, known, limit
+    )
+    replace_letters(
+        staging, "summarize", described.dead_letters, graph.size, settings.failure_limit, touched
+    )
     rows = described.graph
     if touched is None:
         await in_thread(stored.replace_graph, rows)
@@ -80,7 +99,9 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
     before = stored.relations_at(touched)
     relations = {relation.id for relation in before}
     stored.replace_graph(rows, touched)
-    ends = {end for relation in (*before, *rows.relations) for end in (relation.source, relation.target)}
+    ends = {
+        end for relation in (*before, *rows.relations) for end in (relation.source, relation.target)
+    }
     stored.count_degrees(ends - {entity.id for entity in rows.entities})
     staging.resolutions.replace_described(
         {*touched, *relations, *(relation.id for relation in rows.relations)}, described.inputs
@@ -89,8 +110,9 @@ async def summarize_graph(graph: ResolvedGraph, staging: Staging, runtime: Runti
 
 
 async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runtime) -> Hierarchy:
-    """The communities of the stored graph: those of the last generation, followed; detected anew where all is, or where
-    too many entities have come and gone since that was done."""
+    """The communities of the stored graph: those of the last generation, followed; detected anew
+    where all is, or where too many entities have come and gone since that was done.
+    """
     entities, relations = staging.graph.entity_ids(), staging.graph.edges()
     before = staging.communities.communities() if graph.touched is not None else []
     then = {member for community in before if community.level == 0 for member in community.members}
@@ -100,13 +122,21 @@ async def find_communities(graph: ResolvedGraph, staging: Staging, runtime: Runt
     drift = drift if earlier else 0.0
     staging.meta.put_meta("drift", drift)
     settings = runtime.settings
-    hierarchy = await detect_communities(entities, relations, settings.community_size, settings.communities, earlier)
-    staging.meta.put_meta(COMMUNITY_QUALITY, hierarchy.quality.model_dump() if hierarchy.quality else None)
+    hierarchy = await detect_communities(
+        entities, relations, settings.community_size, settings.communities, earlier
+    )
+    staging.meta.put_meta(
+        COMMUNITY_QUALITY, hierarchy.quality.model_dump() if hierarchy.quality else None
+    )
     return hierarchy.model_copy(update={"before": tuple(before)})
 
 
-async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging: Staging, runtime: Runtime) -> None:
-    """Store the communities with their reports: those that stand, and those that the change makes wrong, anew."""
+async def report_communities(
+    graph: ResolvedGraph, hierarchy: Hierarchy, staging: Staging, runtime: Runtime
+) -> None:
+    """Store the communities with their reports: those that stand, and those that the change makes
+    wrong, anew.
+    """
     settings, stored = runtime.settings, staging.communities
     valid = dict[str, Report]()
     if graph.touched is None:
@@ -122,17 +152,27 @@ async def report_communities(graph: ResolvedGraph, hierarchy: Hierarchy, staging
     known = {old.inputs: old for old in reports if old.inputs}
     before = _with_report(hierarchy.before, reports)
     stored.replace_communities(
-        [], [], None if graph.touched is None else before.keys() - {community.id for community in communities}
+        [],
+        [],
+        None
+        if graph.touched is None
+        else before.keys() - {community.id for community in communities},
     )
     written, letters = 0, list[DeadLetter]()
     total = sum(community.id not in valid for community in of_several(communities))
     # Not all at once: what reports are written from is the most that a run would hold in memory.
     for portion in by_root(communities):
         anew = [community for community in of_several(portion) if community.id not in valid]
-        evidence = _evidence_of(staging, {member for community in anew for member in community.members})
-        evidence = replace(evidence, reports=tuple(valid[own.id] for own in portion if own.id in valid))
+        evidence = _evidence_of(
+            staging, {member for community in anew for member in community.members}
+        )
+        evidence = replace(
+            evidence, reports=tuple(valid[own.id] for own in portion if own.id in valid)
+        )
         progress = partial(_progress, runtime, written, total)
-        reported = await report(portion, evidence, runtime.report, known, settings.policy().limits.report, progress)
+        reported = await report(
+            portion, evidence, runtime.report, known, settings.policy().limits.report, progress
+        )
         after = _with_report(portion, reported.reports)
         differ = {name for name in after if before.get(name) != after[name]}
         stored.replace_communities(
@@ -152,16 +192,22 @@ def _progress(runtime: Runtime, before: int, total: int, done: int, _of: int) ->
 def _with_report(
     communities: Sequence[Community], reports: Sequence[Report]
 ) -> dict[str, tuple[str | None, Report | None]]:
-    """What may differ between two communities of one id, which names level and members: the parent and the report."""
+    """What may differ between two communities of one id, which names level and members: the parent
+    and the report.
+    """
     reported = {report.community: report for report in reports}
-    return {community.id: (community.parent, reported.get(community.id)) for community in communities}
+    return {
+        community.id: (community.parent, reported.get(community.id)) for community in communities
+    }
 
 
 def _evidence_of(staging: Staging, entities: set[str]) -> ReportEvidence:
     """What reports on communities of these entities are written from."""
     graph = staging.graph
     relations = [
-        relation for relation in graph.relations_at(entities) if {relation.source, relation.target} <= entities
+        relation
+        for relation in graph.relations_at(entities)
+        if {relation.source, relation.target} <= entities
     ]
     places = graph.occurrences("relation", [relation.id for relation in relations])
     claims = [claim for claim in graph.claims(entities) if claim.subject in entities]
@@ -176,9 +222,13 @@ def _evidence_of(staging: Staging, entities: set[str]) -> ReportEvidence:
 
 
 def _known_descriptions(
-    staging: Staging, entities: Collection[str] | None = None, relations: Collection[str] | None = None
+    staging: Staging,
+    entities: Collection[str] | None = None,
+    relations: Collection[str] | None = None,
 ) -> dict[str, KnownDescription]:
-    """What models have written of these entities and relations of the last generation (None: of all), by id."""
+    """What models have written of these entities and relations of the last generation (None: of
+    all), by id.
+    """
     inputs = staging.resolutions.described()
     if not inputs:
         return {}
@@ -188,7 +238,9 @@ def _known_descriptions(
         if entity.id in inputs
     }
     return known | {
-        relation.id: KnownDescription(inputs=inputs[relation.id], text=relation.description, keys=relation.keys)
+        relation.id: KnownDescription(
+            inputs=inputs[relation.id], text=relation.description, keys=relation.keys
+        )
         for relation in staging.graph.relations(relations)
         if relation.id in inputs
     }

@@ -79,7 +79,8 @@ def model_speeds(runtime: Runtime) -> dict[str, float]:
         if amounts["busy_seconds"]:
             used[model].update(amounts)
     return {
-        model: (seen["input_tokens"] + seen["output_tokens"]) / seen["busy_seconds"] for model, seen in used.items()
+        model: (seen["input_tokens"] + seen["output_tokens"]) / seen["busy_seconds"]
+        for model, seen in used.items()
     }
 
 

@@ -1,9 +1,9 @@
-"""Changes: what the sources say against the current generation, what of it the next one takes over (sync), and what
-of it was made with prompts that a new version of the program words otherwise.
+"""Changes: what the sources say against the current generation, what of it the next one takes over
+(sync), and what of it was made with prompts that a new version of the program words otherwise.
 
-The hash of a prompt is part of the hash of what was made with it, so that another prompt makes just that anew. Where
-nobody but a new version has changed it, the run keeps what there is, says so, and leaves the decision to its user
-(`--remake`).
+The hash of a prompt is part of the hash of what was made with it, so that another prompt makes just
+that anew. Where nobody but a new version has changed it, the run keeps what there is, says so, and
+leaves the decision to its user (`--remake`).
 """
 
 import time
@@ -40,34 +40,52 @@ class SourceChanges:
 
     @property
     def outdated_letters(self) -> list[str]:
-        """The items of stored dead letters from the sources that were read again: what still fails is reported anew."""
+        """The items of stored dead letters from the sources that were read again: what still fails
+        is reported anew.
+        """
         return [
             letter.item
             for letter in self.letters
-            if letter.step == "load" and any(holds(source, letter.item) for source in self.loaded.sources)
+            if letter.step == "load"
+            and any(holds(source, letter.item) for source in self.loaded.sources)
         ]
 
     @property
     def retry(self) -> bool:
-        """Whether dead letters alone are a reason to run: work to try again, or rows that fail or no longer do."""
+        """Whether dead letters alone are a reason to run: work to try again, or rows that fail or
+        no longer do.
+        """
         rows = {letter.item for letter in self.loaded.dead_letters}
-        return any(letter.step != "load" for letter in self.letters) or rows != set(self.outdated_letters)
+        return any(letter.step != "load" for letter in self.letters) or rows != set(
+            self.outdated_letters
+        )
 
     @property
     def weights(self) -> dict[tuple[str, str], float]:
-        """The weight of each triple of the documents that are stored anew, by document and rendered line."""
-        return {(d.id, t.rendered()): t.weight for d in self.plan.put for part in d.parts for t in part.triples}
+        """The weight of each triple of the documents that are stored anew, by document and rendered
+        line.
+        """
+        return {
+            (d.id, t.rendered()): t.weight
+            for d in self.plan.put
+            for part in d.parts
+            for t in part.triples
+        }
 
 
 @step("sync")
 async def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtime) -> SourceChanges:
-    """Compare the sources with the current generation; NothingToIndex where there is none and they hold nothing."""
+    """Compare the sources with the current generation; NothingToIndex where there is none and they
+    hold nothing.
+    """
     try:
         generation = runtime.workspace.read()
     except NoGeneration:
         plan = plan_sync(loaded, (), lambda _: (), allow_removals)
         if not plan.put:
-            skipped = [f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped]
+            skipped = [
+                f"{skipped_file.path} ({skipped_file.reason})" for skipped_file in loaded.skipped
+            ]
             failed = [f"{letter.item} ({letter.error})" for letter in loaded.dead_letters]
             raise NothingToIndex(loaded.sources, [*skipped, *failed]) from None
         return SourceChanges(loaded, plan, full, None, "")
@@ -75,14 +93,21 @@ async def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtim
         known, forgotten = generation.documents.parts(), generation.documents.forgotten()
         loaded = with_gone_inside(loaded, known)
         loaded = exclude_forgotten(
-            loaded, forgotten, generation.documents.forgotten_texts(), {part.document for part in known}
+            loaded,
+            forgotten,
+            generation.documents.forgotten_texts(),
+            {part.document for part in known},
         )
         plan = plan_sync(loaded, known, generation.documents.documents, allow_removals, anew=full)
         fingerprint = str(generation.meta.get_meta("fingerprint"))
         if fingerprint != runtime.fingerprint or full:
             # Another chunk size, model or embedder: everything is made again from the stored texts.
-            everything = {d.id: d for d in generation.documents.documents()} | {d.id: d for d in plan.put}
-            documents = tuple(everything[name] for name in sorted(set(everything) - set(plan.removed)))
+            everything = {d.id: d for d in generation.documents.documents()} | {
+                d.id: d for d in plan.put
+            }
+            documents = tuple(
+                everything[name] for name in sorted(set(everything) - set(plan.removed))
+            )
             plan = plan.model_copy(update={"put": documents})
         letters = tuple(generation.extractions.dead_letters())
         return SourceChanges(loaded, plan, full, generation.number, fingerprint, letters)
@@ -90,30 +115,44 @@ async def sync(loaded: Loaded, full: bool, allow_removals: bool, runtime: Runtim
 
 def nothing_new(changes: SourceChanges, runtime: Runtime) -> bool:
     """Whether the current generation holds what the sources say, made as it would be made now."""
-    return changes.generation is not None and changes.plan.nothing_to_do and changes.fingerprint == runtime.fingerprint
+    return (
+        changes.generation is not None
+        and changes.plan.nothing_to_do
+        and changes.fingerprint == runtime.fingerprint
+    )
 
 
-def only_failed_again(changes: SourceChanges, staging: Staging, runtime: Runtime, derived: bool = False) -> bool:
-    """Whether a run that had nothing but failed work to try again ends with the same failures: then nothing is new.
+def only_failed_again(
+    changes: SourceChanges, staging: Staging, runtime: Runtime, derived: bool = False
+) -> bool:
+    """Whether a run that had nothing but failed work to try again ends with the same failures: then
+    nothing is new.
 
-    Before what follows from the passages is `derived`, that is known only where nothing of it failed.
+    Before what follows from the passages is `derived`, that is known only where nothing of it
+    failed.
     """
     tried, left = (
-        {(letter.item, letter.step) for letter in of} for of in (changes.letters, staging.extractions.dead_letters())
+        {(letter.item, letter.step) for letter in of}
+        for of in (changes.letters, staging.extractions.dead_letters())
     )
     known = derived or all(step in ("extract", "load") for _, step in tried)
     return nothing_new(changes, runtime) and known and tried == left
 
 
-async def chunk_documents(plan: SyncPlan, staging: Staging, runtime: Runtime) -> tuple[list[Chunk], set[str]]:
+async def chunk_documents(
+    plan: SyncPlan, staging: Staging, runtime: Runtime
+) -> tuple[list[Chunk], set[str]]:
     """Cut what is new and store it; what has gone is removed with all it had.
 
-    Gives the chunks of the whole generation, and the documents that have other chunks than before, or some at another
-    place.
+    Gives the chunks of the whole generation, and the documents that have other chunks than before,
+    or some at another place.
     """
     chunks = await chunk(plan.put, runtime.settings.chunk_tokens, runtime.settings.chunk_overlap)
     owners = {*plan.removed, *(document.id for document in plan.put)}
-    before = {(chunk.document, chunk.id, chunk.start) for chunk in staging.documents.chunks(documents=owners)}
+    before = {
+        (chunk.document, chunk.id, chunk.start)
+        for chunk in staging.documents.chunks(documents=owners)
+    }
     after = {(chunk.document, chunk.id, chunk.start) for chunk in chunks}
     with staging.transaction():
         staging.documents.remove_documents(list(plan.removed))
@@ -130,35 +169,57 @@ def _unread(runtime: Runtime) -> Iterator[Skipped]:
             reason = f"left out {number} of its answers that hold no record"
             yield Skipped(path=f"{asked} ({model})", reason=reason)
     for row in runtime.models.meter.degraded():
-        yield Skipped(path=row.step, reason=f"no usable answer {row.times} times, so {row.instead}: {row.reason}")
+        yield Skipped(
+            path=row.step,
+            reason=f"no usable answer {row.times} times, so {row.instead}: {row.reason}",
+        )
 
 
 def report_of(
-    changes: SourceChanges, runtime: Runtime, started: float, published: int | None, kept_prompts: KeptPrompts | None
+    changes: SourceChanges,
+    runtime: Runtime,
+    started: float,
+    published: int | None,
+    kept_prompts: KeptPrompts | None,
 ) -> IndexReport:
     """The report of a run that published `published`, or found nothing to do (None)."""
     with runtime.workspace.read(published) as generation:
         counts = generation.meta.counts()
         number, quality = generation.number, generation.meta.get_meta(COMMUNITY_QUALITY)
-    counted = ("chunks", "entities", "relations", "claims", "communities", "reports", "dead_letters")
+    counted = (
+        "chunks",
+        "entities",
+        "relations",
+        "claims",
+        "communities",
+        "reports",
+        "dead_letters",
+    )
     seconds = time.monotonic() - started
     return IndexReport(
-        generation=number, published=published is not None, documents=changes.plan.counts,
+        generation=number,
+        published=published is not None,
+        documents=changes.plan.counts,
         skipped=(*changes.loaded.skipped, *_unread(runtime)),
         **{name: counts[name] for name in counted},
-        usage=usage_of(runtime.models.meter, seconds), seconds=seconds, kept_prompts=kept_prompts, changed_answers=(),
+        usage=usage_of(runtime.models.meter, seconds),
+        seconds=seconds,
+        kept_prompts=kept_prompts,
+        changed_answers=(),
         community_quality=None if quality is None else CommunityQuality.model_validate(quality),
-    )  # fmt: skip
+    )
 
 
-# --- prompts of earlier versions --------------------------------------------------------------------------------------
+# --- prompts of earlier versions ------------------------------------------------------------------
 
-AUTHORS = "authors"  # key in `meta`: by step who made it, and the hash of the user's settings that had a part in it
+# key in `meta`: by step who made it, and the hash of the user's settings that had a part in it
+AUTHORS = "authors"
 
 
 def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptPrompts | None]:
-    """The runtime that goes on as the current generation was made, where only a new version's prompts speak against
-    it; else the runtime itself."""
+    """The runtime that goes on as the current generation was made, where only a new version's
+    prompts speak against it; else the runtime itself.
+    """
     try:
         generation = runtime.workspace.read()
     except NoGeneration:
@@ -187,7 +248,9 @@ def in_words(prompts: KeptPrompts) -> str:
 
 
 def author_of(step: str, meta: MetaStore, runtime: Runtime) -> str:
-    """Who made a generation's work of this step; whoever would make it now where that was not noted."""
+    """Who made a generation's work of this step; whoever would make it now where that was not
+    noted.
+    """
     return _noted(meta).get(step, (runtime.authors[step], ""))[0]
 
 
@@ -217,10 +280,20 @@ def _settings_of(step: str, runtime: Runtime) -> str:
     """The hash of all that a user has said of how a step works."""
     settings, models = runtime.settings, runtime.models
     settled = [models.name(runtime.makers[step].role), models.instructions.get(step, "")]
-    settled += [content_id("prg", repr(program)) for program in models.programs if program["step"] == step]
+    settled += [
+        content_id("prg", repr(program)) for program in models.programs if program["step"] == step
+    ]
     if step != "resolve":
         settled.append(settings.tailoring.digest(*Tailoring.model_fields))
     if step == "extract":
-        settled += [str(settings.gleanings), str(settings.claims), models.instructions.get("glean", "")]
-        settled += [content_id("prg", repr(program)) for program in models.programs if program["step"] == "glean"]
+        settled += [
+            str(settings.gleanings),
+            str(settings.claims),
+            models.instructions.get("glean", ""),
+        ]
+        settled += [
+            content_id("prg", repr(program))
+            for program in models.programs
+            if program["step"] == "glean"
+        ]
     return content_id("set", *settled)

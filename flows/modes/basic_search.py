@@ -50,7 +50,9 @@ async def hyde(resources: Resources) -> ModeResult:
     best = sorted(near, key=lambda chunk: (-near[chunk], chunk))[: search.depth]
     passages = [search.passage(name, near[name]) for name in best]
     if not passages:  # an embedder that cannot read the text: by its words
-        passages = await retrieve(search.index.without_graph(), [text], [{}], search.depth, question.only)
+        passages = await retrieve(
+            search.index.without_graph(), [text], [{}], search.depth, question.only
+        )
     return _of_passages(passages, search)
 
 

@@ -14,7 +14,15 @@ from prompts.engine.effort import Effort
 from prompts.engine.models import Models
 from prompts.read_reports import Explore, Offered, Rate
 from prompts.text.relevance import CollectionTopic
-from tasks.read_reports.points import LOOK_UPS, Agenda, ReportTexts, explore, helpful_points, text_of, with_sentences
+from tasks.read_reports.points import (
+    LOOK_UPS,
+    Agenda,
+    ReportTexts,
+    explore,
+    helpful_points,
+    text_of,
+    with_sentences,
+)
 
 # How many of the best reports the first step reads, as far as one prompt holds them.
 PRIMER_REPORTS: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 20}
@@ -29,7 +37,9 @@ async def drift_search(resources: Resources) -> ModeResult:
     selected = replace(selected, reports=selected.reports[: PRIMER_REPORTS[models.policy.effort]])
     texts = texts_to_read(question, selected.reports, near, reports)
     explorer = Explore(models)
-    points, follow_ups = await explore(question.text, list(texts.offered.items()), near.topic, explorer)
+    points, follow_ups = await explore(
+        question.text, list(texts.offered.items()), near.topic, explorer
+    )
     agenda, looked_up = Agenda(*LOOK_UPS[explorer.policy.effort]), list[str]()
     agenda.add(follow_ups, 0)
     while (following := agenda.next()) is not None:
@@ -37,7 +47,11 @@ async def drift_search(resources: Resources) -> ModeResult:
         looked_up.append(focus)
         texts = await _looked_up(focus, texts, search, near.topic, models)
         looked_up_texts = [(focus, texts.offered[focus])] if focus in texts.offered else []
-        more, follow_ups = await explore(focus, looked_up_texts, near.topic, explorer) if looked_up_texts else ([], [])
+        more, follow_ups = (
+            await explore(focus, looked_up_texts, near.topic, explorer)
+            if looked_up_texts
+            else ([], [])
+        )
         points += more
         agenda.add(follow_ups, steps)
     points.sort(key=lambda point: (-point.score, point.findings))
@@ -50,7 +64,9 @@ async def drift_search(resources: Resources) -> ModeResult:
 async def _looked_up(
     focus: str, texts: ReportTexts, search: PassageSearch, topic: CollectionTopic, models: Models
 ) -> ReportTexts:
-    """The texts, with the sentences nearest to the question in the passages that a search for the focus finds."""
+    """The texts, with the sentences nearest to the question in the passages that a search for the
+    focus finds.
+    """
     most = models.policy.limits.part
     wanted = depth(models, search.session, most)
     passages = await search.passages([f"{focus} {topic.relevance.question.text}"], wanted)
@@ -61,7 +77,8 @@ async def _looked_up(
     fitting = first_fitting(helpful, lambda piece: rough_tokens(piece.text), most)
     pieces = sorted(fitting, key=lambda piece: piece.number)
     return ReportTexts(
-        {**texts.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])}, pool
+        {**texts.offered, focus: Offered(focus, "", [(text_of(piece), piece) for piece in pieces])},
+        pool,
     )
 
 

@@ -1,6 +1,8 @@
-"""Dual-level search: the graph by what a question names (low) and by what it asks about (high) (LightRAG 3.2, 3.3).
+"""Dual-level search: the graph by what a question names (low) and by what it asks about (high)
+(LightRAG 3.2, 3.3).
 
-keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `hybrid` and, with the search's passages, `mix`.
+keys ─ entities and relations ─ passages ─ tables. Modes `low`, `high`, `hybrid` and, with the
+search's passages, `mix`.
 """
 
 from dataclasses import replace
@@ -13,10 +15,23 @@ from storage.answer_records import Mode, Passage
 from storage.records import Chunk
 from tasks.answer import AnswerContext
 from tasks.filter import filter_passages, filter_request
-from tasks.retrieve.dual_levels import Level, LevelScores, best_rows, graph_notes, search_graph, stating_sources
+from tasks.retrieve.dual_levels import (
+    Level,
+    LevelScores,
+    best_rows,
+    graph_notes,
+    search_graph,
+    stating_sources,
+)
 from tasks.rewrite import find_keys
 
-LEVEL_OF: dict[Mode, Level] = {"local": "low", "low": "low", "high": "high", "hybrid": "both", "mix": "both"}
+LEVEL_OF: dict[Mode, Level] = {
+    "local": "low",
+    "low": "low",
+    "high": "high",
+    "hybrid": "both",
+    "mix": "both",
+}
 # So many passages that only the graph leads to follow those that search finds.
 MIXED_IN = 4
 # Of an answer's evidence: what is left for passages beside the tables.
@@ -78,7 +93,10 @@ async def search_levels(resources: Resources, k: int) -> tuple[LevelScores, list
     if mode == "mix":
         searched = await search.passages(question.queries, k)
         known = {passage.chunk for passage in searched}
-        return scores, [*searched, *[passage for passage in passages if passage.chunk not in known][:MIXED_IN]]
+        return scores, [
+            *searched,
+            *[passage for passage in passages if passage.chunk not in known][:MIXED_IN],
+        ]
     return scores, await search.with_pages(question.queries, passages)
 
 

@@ -1,4 +1,5 @@
-"""Global search: a question about the whole collection, from community reports by map and reduce (GraphRAG 2.6).
+"""Global search: a question about the whole collection, from community reports by map and reduce
+(GraphRAG 2.6).
 
 select ─ shuffle and pack ─ partial answers ─ the most helpful ─ answer
 """
@@ -41,8 +42,8 @@ from tasks.read_reports.select import (
 )
 
 NEAR_SENTENCES = 40
-# Without a model: from these shares of its words missing in the collection on, a question is answered in part at best,
-# or not at all.
+# Without a model: from these shares of its words missing in the collection on, a question is
+# answered in part at best, or not at all.
 MOST_MISSING = 0.75
 # A model rates reports where reading one costs so many times what rating it costs.
 RATING_PAYS = 3
@@ -62,20 +63,24 @@ async def global_search(resources: Resources) -> ModeResult:
     selected = await selected_for(question, near, reports, Rate(models))
     texts = texts_to_read(question, selected.reports, near, reports)
     points = await partial_answers(texts, question.text, near.topic, Partial(models))
-    reason = (
-        f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} left with their branch"
-    )
+    reason = f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} left with their branch"
     result = result_of(points, texts, near.topic, search, reason)
     return replace(result, reports=reports_read(selected, points))
 
 
 def result_of(
-    points: Sequence[Point], texts: ReportTexts, topic: CollectionTopic, search: PassageSearch, reason: str
+    points: Sequence[Point],
+    texts: ReportTexts,
+    topic: CollectionTopic,
+    search: PassageSearch,
+    reason: str,
 ) -> ModeResult:
-    """Points as the context of one answer: they are the notes, the statements that show them the sources.
+    """Points as the context of one answer: they are the notes, the statements that show them the
+    sources.
 
-    Without a model the answer is a quoted statement for each point, under the titles of their sources. Where the user
-    allows an answer so many passages, the statements of others are no sources.
+    Without a model the answer is a quoted statement for each point, under the titles of their
+    sources. Where the user allows an answer so many passages, the statements of others are no
+    sources.
     """
     numbers = dict.fromkeys(number for point in points for number in point.findings)
     pieces = {number: piece_source(texts.pool[number]) for number in numbers}
@@ -98,7 +103,9 @@ def result_of(
         lines = [f"{text} {marks}" for text, marks in marked if marks]
         # Nothing shows that quotes from some reports say all that a collection does.
         stated = StatedAnswer("\n".join(lines), fallback="partial")
-    notes = [f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points]
+    notes = [
+        f"({point.score}) {point.text} {_marks(point.findings, of)}".rstrip() for point in points
+    ]
     return ModeResult(
         context=AnswerContext(
             sources,
@@ -118,11 +125,14 @@ def reports_read(selected: SelectedReports, points: Sequence[Point]) -> tuple[Re
     counts = Counter(point.report for point in points)
     return tuple(
         ReportRead(
-            community=report.community, level=report.level, title=report.title,
-            rating=selected.ratings.get(report.community), points=counts[report.community],
+            community=report.community,
+            level=report.level,
+            title=report.title,
+            rating=selected.ratings.get(report.community),
+            points=counts[report.community],
         )
         for report in selected.reports
-    )  # fmt: skip
+    )
 
 
 def _marks(findings: Sequence[int], of: Mapping[int, int]) -> str:
@@ -134,7 +144,9 @@ def near_to(question: Question, search: PassageSearch) -> NearPassages:
     return near_of(question.relevance, question.index, search.cosines(question.text), question.only)
 
 
-async def selected_for(question: Question, near: NearPassages, reports: ReportReader, rater: Rate) -> SelectedReports:
+async def selected_for(
+    question: Question, near: NearPassages, reports: ReportReader, rater: Rate
+) -> SelectedReports:
     """The reports of the level that is asked for, else those of the relevant branches."""
     tree = reports.tree
     if question.options.level is not None and question.options.mode == "global":
@@ -166,7 +178,9 @@ def texts_to_read(
     """The reports as they are read, with the sentences under them that are nearest to the question."""
     library = reports.library(selected, question.only)
     texts = report_texts(selected, library, near.chunks, quotes_only=question.only is not None)
-    return with_near_sentences(texts, sentences_near(near, question.index, NEAR_SENTENCES), reports.chunks)
+    return with_near_sentences(
+        texts, sentences_near(near, question.index, NEAR_SENTENCES), reports.chunks
+    )
 
 
 GLOBAL = QueryMode("global", global_search)

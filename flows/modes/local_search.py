@@ -1,6 +1,7 @@
 """Local search: what lies around the things that a question names (GraphRAG 2.6).
 
-entities near the question ─ their relations, claims, passages and reports, each within its share of tokens
+entities near the question ─ their relations, claims, passages and reports, each within its share of
+tokens
 """
 
 from collections.abc import Callable, Sequence
@@ -38,13 +39,28 @@ async def local_search(resources: Resources) -> ModeResult:
         return result
     sources, most, relevance = list(result.context.sources), search.most, question.relevance
     admits = search.admits
-    claims = _lines(_claims(named, question.only, search, graph), sources, round(CLAIM_SHARE * most), relevance, admits)
+    claims = _lines(
+        _claims(named, question.only, search, graph),
+        sources,
+        round(CLAIM_SHARE * most),
+        relevance,
+        admits,
+    )
     around = reports.around(named)
-    findings = _lines(_findings(around, question.only, reports), sources, round(REPORT_SHARE * most), relevance, admits)
+    findings = _lines(
+        _findings(around, question.only, reports),
+        sources,
+        round(REPORT_SHARE * most),
+        relevance,
+        admits,
+    )
     notes = [*result.context.notes]
     notes += [Note("Claims", "\n".join(claims))] if claims else []
     notes += [Note("Findings of community reports", "\n".join(findings))] if findings else []
-    read = tuple(ReportRead(community=report.community, level=report.level, title=report.title) for report in around)
+    read = tuple(
+        ReportRead(community=report.community, level=report.level, title=report.title)
+        for report in around
+    )
     return replace(result, context=AnswerContext(sources, notes), reports=read)
 
 
@@ -58,11 +74,15 @@ def _claims(
         if only is None or chunk.document in only:
             source = source_of(chunk, claim.start, claim.end)
             text = " ".join((claim.description or source.text).split())
-            claims.append((f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {text}", source))
+            claims.append(
+                (f"{entities[claim.subject].name}, {claim.kind} ({claim.status}): {text}", source)
+            )
     return claims
 
 
-def _findings(around: Sequence[Report], only: Sequence[str] | None, reports: ReportReader) -> list[tuple[str, Source]]:
+def _findings(
+    around: Sequence[Report], only: Sequence[str] | None, reports: ReportReader
+) -> list[tuple[str, Source]]:
     """The findings of reports under the titles of the reports."""
     offered = report_texts(around, reports.library(around, only), {}, quotes_only=only is not None)
     return [
@@ -73,15 +93,21 @@ def _findings(around: Sequence[Report], only: Sequence[str] | None, reports: Rep
 
 
 def _lines(
-    statements: Sequence[tuple[str, Source]], sources: list[Source], most: int, relevance: Relevance,
+    statements: Sequence[tuple[str, Source]],
+    sources: list[Source],
+    most: int,
+    relevance: Relevance,
     admits: Callable[[Sequence[Source], Source], bool],
-) -> list[str]:  # fmt: skip
-    """The statements as lines, nearest to the question first, until `most` tokens are used, each with the number of its
-    source; a statement that lies in none of the sources adds its own to them, or is left out where they do not admit
-    it."""
+) -> list[str]:
+    """The statements as lines, nearest to the question first, until `most` tokens are used, each
+    with the number of its source; a statement that lies in none of the sources adds its own to
+    them, or is left out where they do not admit it.
+    """
 
     def near(statement: tuple[str, Source]) -> tuple[float, str, int]:
-        piece = Evidence(0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}")
+        piece = Evidence(
+            0, statement[1].document, statement[1].title, f"{statement[0]} {statement[1].text}"
+        )
         return -relevance.coverage(piece), statement[1].document, statement[1].start
 
     lines = []

@@ -33,18 +33,29 @@ async def answer_by_search(resources: Resources) -> Response:
     question, memory, search = resources.question, resources.memory, resources.search
     recall = await check_trigger(question.queries, memory)  # trigger check
     if recall.used:
-        remembered = [search.passage(name, 1 - rank / len(recall.chunks)) for rank, name in enumerate(recall.chunks)]
+        remembered = [
+            search.passage(name, 1 - rank / len(recall.chunks))
+            for rank, name in enumerate(recall.chunks)
+        ]
         result = await structured_search(resources, remembered)
         answered = await written(resources, result)
         if recall.suffices(answered.fallback):
             return Response(SEARCH, result, answered, recall)
-        recall = recall.passed_over()  # memory does not answer this wording: the documents are searched
+        recall = (
+            recall.passed_over()
+        )  # memory does not answer this wording: the documents are searched
         resources.withdraw_draft()
     retrieved = await search.passages(question.queries, search.candidates(search.depth))  # retrieve
-    reranked = await search.reranked(question.text, retrieved, search.depth)  # rerank, where a model is set for it
-    result = await structured_search(resources, reranked.passages)  # filter → route → structurize → decompose
+    reranked = await search.reranked(
+        question.text, retrieved, search.depth
+    )  # rerank, where a model is set for it
+    result = await structured_search(
+        resources, reranked.passages
+    )  # filter → route → structurize → decompose
     answered = await written(resources, result)  # answer
-    lesson = Lesson(question.text, answered, result.passages, result.filtered.entailed, result.subquestions)
+    lesson = Lesson(
+        question.text, answered, result.passages, result.filtered.entailed, result.subquestions
+    )
     await remember(lesson, memory, search.passage)  # remember
     return Response(SEARCH, replace(result, reranking=reranked.trace), answered, recall)
 
@@ -52,8 +63,8 @@ async def answer_by_search(resources: Resources) -> Response:
 async def structured_search(resources: Resources, passages: Sequence[Passage]) -> ModeResult:
     """The context of an answer from passages that were retrieved or remembered (StructRAG, ERM4).
 
-    filter → route → (tables) → structurize → decompose, and an answer to each part; what comes of it are sources within
-    the tokens of an answer, and notes that refer to them by number.
+    filter → route → (tables) → structurize → decompose, and an answer to each part; what comes of
+    it are sources within the tokens of an answer, and notes that refer to them by number.
     """
     question, search, models = resources.question, resources.search, resources.models
     forced = question.options.structure
@@ -69,7 +80,9 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
     route = await choose_structure(question.parsed, core, tabular, Route(models), forced)  # route
     documents = search.documents(documents_with_tables(pool, route, question.only, planner))
     table = await sourced_table_answer(question.text, documents, planner, search.chunk_at)
-    if table.is_computed and not resources.writes:  # where a model writes, it is a note for that below
+    if (
+        table.is_computed and not resources.writes
+    ):  # where a model writes, it is a note for that below
         return ModeResult(
             AnswerContext(table.sources, table.notes),
             passages,
@@ -79,8 +92,12 @@ async def structured_search(resources: Resources, passages: Sequence[Passage]) -
             structure="table",
             subquestions=table.subquestions,
         )
-    structured = await structurize(pool, question.text, Structurize(models, route.type), wanted=forced is not None)
-    parts = await decompose(question.text, structured.descriptions, question.plain, Decompose(models))  # decompose
+    structured = await structurize(
+        pool, question.text, Structurize(models, route.type), wanted=forced is not None
+    )
+    parts = await decompose(
+        question.text, structured.descriptions, question.plain, Decompose(models)
+    )  # decompose
     several = parts if len(parts) > 1 else []
     answers = await answer_parts(several, lambda part: part_answer(resources, part))
     cited = [source for part in answers for source in part.cited]

@@ -1,4 +1,6 @@
-"""Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─ tell"""
+"""Traversal: a question answered by walking the graph (PolyG, section 3). link ─ plan ─ traverse ─
+tell
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -48,21 +50,31 @@ async def walk(resources: Resources) -> ModeResult:
         walked = traversal_answer(planned.steps, outcomes, stated)
         if isinstance(end, StepResult):
             of_triples = all(
-                search.chunk(piece.chunk).kind == "triples" for piece in map(stated.of, relations_in(end.chains))
+                search.chunk(piece.chunk).kind == "triples"
+                for piece in map(stated.of, relations_in(end.chains))
             )
-            said = support_of_lookup(question.text, linked, planned.steps, end, walked_graph) if of_triples else None
+            said = (
+                support_of_lookup(question.text, linked, planned.steps, end, walked_graph)
+                if of_triples
+                else None
+            )
             walked = replace(walked, fallback=said or "partial", looked_up=said is not None)
             most = models.policy.limits.structure
             # All that was found, where the walk's own answer names a few.
             found = ", ".join(first_fitting(walked.values, rough_tokens, most))
-            notes = [Note("Found by the walk", found or walked.text), *in_formats(end.chains, stated, most)]
+            notes = [
+                Note("Found by the walk", found or walked.text),
+                *in_formats(end.chains, stated, most),
+            ]
     pool = stated.pool()
     sources = [piece_source(piece) for piece in pool]
     return ModeResult(
         context=AnswerContext(sources, notes),
         passages=[search.passage(name) for name in dict.fromkeys(piece.chunk for piece in pool)],
         stated=walked,
-        route=RouteDecision(type="graph", confidence=1.0, margin=1.0, reason=f"{planned.type}: {planned.reason}"),
+        route=RouteDecision(
+            type="graph", confidence=1.0, margin=1.0, reason=f"{planned.type}: {planned.reason}"
+        ),
         question_type=planned.type,
         subquestions=trail,
         structure="graph",
@@ -70,7 +82,9 @@ async def walk(resources: Resources) -> ModeResult:
 
 
 def is_imported(question: Question, graph: GraphReader) -> bool:
-    """Whether the graph has all that the question names from imported triples alone; all of it, if nothing is named."""
+    """Whether the graph has all that the question names from imported triples alone; all of it, if
+    nothing is named.
+    """
     alone = graph.triples_alone
     named = graph.traversal.spellings.named(question.text) if alone else []
     if not named:
@@ -83,13 +97,16 @@ def graph_of(question: Question, graph: GraphReader) -> TraversalGraph:
     if question.only is None:
         return graph.traversal
     documents = frozenset(question.only)
-    facts = graph.facts.stated_in(chunk.id for chunk in graph.index.chunks if chunk.document in documents)
+    facts = graph.facts.stated_in(
+        chunk.id for chunk in graph.index.chunks if chunk.document in documents
+    )
     return replace(graph.traversal, facts=facts, vocabulary=Vocabulary(facts.predicates))
 
 
 def in_formats(chains: tuple[Chain, ...], stated: Statements, most: int) -> list[Note]:
-    """What was walked as an entity table, a relation table and, where there are longer chains, a path list, each of
-    them within a third of `most` tokens."""
+    """What was walked as an entity table, a relation table and, where there are longer chains, a
+    path list, each of them within a third of `most` tokens.
+    """
     relations = relations_in(chains)
     ends = [end for relation in relations for end in (relation.source, relation.target)]
     each = most // 3
@@ -98,7 +115,9 @@ def in_formats(chains: tuple[Chain, ...], stated: Statements, most: int) -> list
         Note("Relations", relation_table(stated, relations, each)),
     ]
     if any(len(chain) > 1 for chain in chains):
-        notes.append(Note("Paths", "\n".join(first_fitting(path_list(stated, chains), rough_tokens, each))))
+        notes.append(
+            Note("Paths", "\n".join(first_fitting(path_list(stated, chains), rough_tokens, each)))
+        )
     return notes
 
 

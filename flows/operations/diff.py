@@ -24,7 +24,9 @@ _CONTEXT = 20
 
 
 class FieldChange(Record):
-    """A field before and after: of a text the stretch that differs, of a list what left it and what joined it."""
+    """A field before and after: of a text the stretch that differs, of a list what left it and what
+    joined it.
+    """
 
     field: str
     before: str
@@ -45,7 +47,9 @@ class Changed(Thing):
 
 
 class Difference(Record):
-    """Of one kind: what only the later generation has, what only the earlier one has, and what differs."""
+    """Of one kind: what only the later generation has, what only the earlier one has, and what
+    differs.
+    """
 
     added: tuple[Thing, ...]
     removed: tuple[Thing, ...]
@@ -77,7 +81,8 @@ class Diff(Record):
 
 
 def diff(before: int, after: int | None = None, workspace: str | Path | None = None) -> Diff:
-    """Compare two generations of a workspace (`after` None: with the current one; None: that of the settings).
+    """Compare two generations of a workspace (`after` None: with the current one; None: that of the
+    settings).
 
     Raises UnknownGeneration, which names those that are kept, or NoGeneration.
     """
@@ -92,29 +97,46 @@ def compare(workspace: Workspace, before: int, after: int | None) -> Diff:
         return Diff(before=old.number, after=new.number, **differences)
 
 
-def _difference(kind: Kind, old: Generation, new: Generation, pairs: Mapping[str, str]) -> Difference:
-    """`pairs` leads from ids in the earlier generation to those by which the later one knows the same thing."""
+def _difference(
+    kind: Kind, old: Generation, new: Generation, pairs: Mapping[str, str]
+) -> Difference:
+    """`pairs` leads from ids in the earlier generation to those by which the later one knows the
+    same thing.
+    """
     old_prints, new_prints = old.items.prints(kind), new.items.prints(kind)
-    same = {before: pairs.get(before, before) for before in old_prints if pairs.get(before, before) in new_prints}
+    same = {
+        before: pairs.get(before, before)
+        for before in old_prints
+        if pairs.get(before, before) in new_prints
+    }
     differing = {
-        before: after for before, after in same.items() if before != after or old_prints[before] != new_prints[after]
+        before: after
+        for before, after in same.items()
+        if before != after or old_prints[before] != new_prints[after]
     }
     gone, come = old_prints.keys() - same.keys(), new_prints.keys() - set(same.values())
     left = old.items.items(kind, gone | differing.keys())
     right = new.items.items(kind, come | set(differing.values()))
     changed = [_changed(kind, left[before], right[after]) for before, after in differing.items()]
     return Difference(
-        added=_things(right[name] for name in come), removed=_things(left[name] for name in gone),
-        changed=tuple(sorted(changed, key=lambda thing: (thing.label, thing.id))), unchanged=len(same) - len(differing),
-    )  # fmt: skip
+        added=_things(right[name] for name in come),
+        removed=_things(left[name] for name in gone),
+        changed=tuple(sorted(changed, key=lambda thing: (thing.label, thing.id))),
+        unchanged=len(same) - len(differing),
+    )
 
 
 def _things(items: Iterable[Item]) -> tuple[Thing, ...]:
-    return tuple(Thing(id=item.id, label=item.label) for item in sorted(items, key=lambda item: (item.label, item.id)))
+    return tuple(
+        Thing(id=item.id, label=item.label)
+        for item in sorted(items, key=lambda item: (item.label, item.id))
+    )
 
 
 def _changed(kind: Kind, before: Item, after: Item) -> Changed:
-    rows = zip(("id", *FIELDS[kind]), (before.id, *before.values), (after.id, *after.values), strict=True)
+    rows = zip(
+        ("id", *FIELDS[kind]), (before.id, *before.values), (after.id, *after.values), strict=True
+    )
     fields = tuple(_field(name, old, new) for name, old, new in rows if old != new)
     return Changed(id=after.id, label=after.label, fields=fields)
 
@@ -138,7 +160,9 @@ def changed_items(before: Sequence[str], after: Sequence[str]) -> tuple[str, str
 
 
 def changed_part(before: str, after: str) -> tuple[str, str]:
-    """The parts of two texts that differ, with a few characters around them; "…" stands for what is left out."""
+    """The parts of two texts that differ, with a few characters around them; "…" stands for what is
+    left out.
+    """
     start = Prefix.similarity(before, after)
     end = Postfix.similarity(before[start:], after[start:])
     first, last = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)

@@ -98,7 +98,9 @@ def _check_embedding(runtime: Runtime) -> Check:
     if not dimensions:
         seen = "texts are found by their words and the graph"
         return Check(ok=True, seen=f"{embedder.name}: {seen}")
-    seen = f"{dimensions} dimensions, {time.monotonic() - started:.2f} s, reads {' and '.join(read)}"
+    seen = (
+        f"{dimensions} dimensions, {time.monotonic() - started:.2f} s, reads {' and '.join(read)}"
+    )
     others = "" if len(read) > 1 else "; other scripts are found by their words"
     return Check(ok=True, seen=f"{embedder.name}: {seen}{others}")
 

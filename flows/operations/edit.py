@@ -26,8 +26,8 @@ LONGEST_NAME = 1_000  # characters: as long as a whole triple may be (`tasks.loa
 LONGEST_DESCRIPTION = 20_000  # characters: as long as a question may be
 EDITABLE = ("kind", "name", "description")
 
-# What finds the things that an edit names, and makes the edit: `merge`, `split` or `change` with all but the last
-# argument. UsageError for a name that says nothing clear.
+# What finds the things that an edit names, and makes the edit: `merge`, `split` or `change` with
+# all but the last argument. UsageError for a name that says nothing clear.
 Editing = Callable[[Staging], Edit]
 
 
@@ -67,7 +67,9 @@ def merge(name: str, other: str, staging: Staging) -> Edit:
     """Make two things one, which keeps the name of the first."""
     first, second = _find(name, staging), _find(other, staging)
     if first.id == second.id:
-        raise UsageError(f"{name!r} and {other!r} are one thing already: {first.name}.", "Name another.")
+        raise UsageError(
+            f"{name!r} and {other!r} are one thing already: {first.name}.", "Name another."
+        )
     return Edit(action="merge", subject=_subject(first, staging), other=_subject(second, staging))
 
 
@@ -80,14 +82,20 @@ def split(name: str, names: Sequence[str], documents: Sequence[str], staging: St
     unknown = [("name", word, known) for word in names if name_key(word) not in keys]
     unknown += [("document", word, places) for word in documents if word not in places]
     for what, word, choices in unknown:
-        raise UsageError(f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}.")
+        raise UsageError(
+            f"{thing.name!r} has no {what} {word!r}.", f"It has: {', '.join(choices)}."
+        )
     if not keys - split_off or not {*places} - {*documents}:
-        raise UsageError(f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it.")
+        raise UsageError(
+            f"That is all of {thing.name!r}: nothing would be left.", "Leave something to it."
+        )
     subject = _subject(thing, staging, without=split_off)
     return Edit(action="split", subject=subject, names=tuple(names), documents=tuple(documents))
 
 
-def change(name: str, kind: str | None, new_name: str | None, description: str | None, staging: Staging) -> Edit:
+def change(
+    name: str, kind: str | None, new_name: str | None, description: str | None, staging: Staging
+) -> Edit:
     """Give a thing another kind, name or description; None leaves it."""
     for what, text in {"kind": kind, "name": new_name, "description": description}.items():
         if text is not None:
@@ -119,45 +127,63 @@ def _check_words(what: str, text: str) -> None:
     if not any(sign.isprintable() and not sign.isspace() for sign in text):
         raise UsageError(f"The {what} {text[:40]!r} holds no word.", "Write one, or leave it out.")
     if what != "description" and not text.isprintable():
-        raise UsageError(f"The {what} {text[:40]!r} holds a sign that nobody can see.", "Leave that sign out.")
+        raise UsageError(
+            f"The {what} {text[:40]!r} holds a sign that nobody can see.", "Leave that sign out."
+        )
     most = LONGEST_DESCRIPTION if what == "description" else LONGEST_NAME
     if len(text) > most:
         raise UsageError(f"The {what} has {len(text):,} characters.", f"Use {most:,} at most.")
 
 
 def entities_named(name: str, entities: Sequence[Entity], aliases: Sequence[Alias]) -> list[Entity]:
-    """All things with this name or alias, compared as names are. NotFound, with the nearest, for none.
+    """All things with this name or alias, compared as names are. NotFound, with the nearest, for
+    none.
 
     The name as it is written decides where things differ in what folding removes ("Agni (film)").
     """
     having: dict[str, set[str]] = defaultdict(set)
     shown: dict[str, str] = {}
-    names = [(entity.name, entity.id) for entity in entities] + [(alias.name, alias.entity) for alias in aliases]
+    names = [(entity.name, entity.id) for entity in entities] + [
+        (alias.name, alias.entity) for alias in aliases
+    ]
     for written, entity in names:
         having[simplified(fold_name(written))].add(entity)
         shown.setdefault(simplified(fold_name(written)), written)
     key = simplified(fold_name(name))
     named = having.get(key, set())
     if not named:
-        near = ", ".join(shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST))
-        raise NotFound(f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else "")
+        near = ", ".join(
+            shown[other] for other, _, _ in process.extract(key, list(shown), limit=NEAREST)
+        )
+        raise NotFound(
+            f"The graph knows nothing called {name!r}.", f"Nearest: {near}." if near else ""
+        )
     exactly = {entity.id for entity in entities if entity.name == name} & named
     return [entity for entity in entities if entity.id in (exactly or named)]
 
 
 def _find(name: str, staging: Staging) -> Entity:
-    """The thing with this name, alias or id. Raises NotFound (nearest names); UsageError: there are several (ids)."""
+    """The thing with this name, alias or id. Raises NotFound (nearest names); UsageError: there are
+    several (ids).
+    """
     entities = staging.graph.entities()
     by_id = {entity.id: entity for entity in entities}
-    named = [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())
+    named = (
+        [by_id[name]] if name in by_id else entities_named(name, entities, staging.graph.aliases())
+    )
     if len(named) > 1:
-        ids = ", ".join(f"{entity.id} ({entity.name}, {entity.kind}, {entity.mentions} mentions)" for entity in named)
+        ids = ", ".join(
+            f"{entity.id} ({entity.name}, {entity.kind}, {entity.mentions} mentions)"
+            for entity in named
+        )
         raise UsageError(f"{len(named)} things are called {name!r}.", f"Name one by its id: {ids}.")
     return named[0]
 
 
 def _subject(thing: Entity, staging: Staging, without: Collection[str] = ()) -> Subject:
-    """How to find a thing again: by a name that a text writes, and where others have it too, by its documents."""
+    """How to find a thing again: by a name that a text writes, and where others have it too, by its
+    documents.
+    """
     name = next(name for name in _names(thing, staging) if name_key(name) not in without)
     named = [(entity.name, entity.id) for entity in staging.graph.entities()]
     named += [(alias.name, alias.entity) for alias in staging.graph.aliases()]

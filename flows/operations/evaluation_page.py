@@ -27,8 +27,8 @@ from tasks.evaluate.tables import budget_note
 
 
 class SideBySide(Record):
-    """A question with the answers of the best and the worst system, then of the others; each with its
-    score.
+    """A question with the answers of the best and the worst system, then of the others; each with
+    its score.
     """
 
     id: str
@@ -39,14 +39,22 @@ class SideBySide(Record):
     others: tuple[tuple[EvaluatedAnswer, float | None], ...]
 
 
-def html_page(report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore] = ()) -> str:
+def html_page(
+    report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore] = ()
+) -> str:
     """The page as one HTML document: no script, nothing loaded, light and dark."""
-    return mask_keys(_templates().get_template("evaluation.html").render(_context(report, result, against)))
+    return mask_keys(
+        _templates().get_template("evaluation.html").render(_context(report, result, against))
+    )
 
 
-def markdown_page(report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore] = ()) -> str:
+def markdown_page(
+    report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore] = ()
+) -> str:
     """The same as Markdown."""
-    return mask_keys(_templates().get_template("evaluation.md").render(_context(report, result, against)))
+    return mask_keys(
+        _templates().get_template("evaluation.md").render(_context(report, result, against))
+    )
 
 
 def evaluation_in_words(report: EvaluationReport) -> str:
@@ -95,10 +103,18 @@ def figure(value: float | None) -> str:
         return "–"
     if not value:
         return "0"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 1 else f"{value:.3f}"
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 100
+        else f"{value:.3g}"
+        if abs(value) >= 1
+        else f"{value:.3f}"
+    )
 
 
-def _context(report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore]) -> Mapping[str, object]:
+def _context(
+    report: EvaluationReport, result: EvaluationResult, against: Sequence[MeanScore]
+) -> Mapping[str, object]:
     evaluation = result.evaluation
     systems = [system.name for system in evaluation.systems]
     measures = list(dict.fromkeys(row.measure for row in report.scores))
@@ -114,9 +130,15 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
         "means": {(row.measure, row.system): row for row in report.scores},
         "earlier": earlier,
         "budgets": _budgets(report.systems),
-        "best": {name: _best([row.value for row in report.scores if row.measure == name], name) for name in measures},
+        "best": {
+            name: _best([row.value for row in report.scores if row.measure == name], name)
+            for name in measures
+        },
         "finished": evaluation.finished.removesuffix("+00:00").replace("T", " "),
-        "described": [(system.name, _described(system.model_dump(exclude_defaults=True))) for system in report.systems],
+        "described": [
+            (system.name, _described(system.model_dump(exclude_defaults=True)))
+            for system in report.systems
+        ],
         "differences": [row for row in clear if row.measure == first],
         "further": [row for row in clear if row.measure != first],
         "compared": len(report.differences),
@@ -128,7 +150,9 @@ def _context(report: EvaluationReport, result: EvaluationResult, against: Sequen
         "costs": [(row, _money(row)) for row in report.costs],
         "judge": judge_in_words(report),
         "steps": [
-            (row.system, step, spent, _money(spent)) for row in report.costs for step, spent in row.by_step.items()
+            (row.system, step, spent, _money(spent))
+            for row in report.costs
+            for step, spent in row.by_step.items()
         ],
         "sides": sides(report, result, first),
     }
@@ -138,16 +162,29 @@ def _best(values: Sequence[float], measure: str) -> float | None:
     """The best of several values; None where all are alike, so that none is marked."""
     if len(values) > 1 and min(values) == max(values):
         return None
-    return min(values) if measure in MEASURES and not MEASURES[measure].more_is_better else max(values)
+    return (
+        min(values) if measure in MEASURES and not MEASURES[measure].more_is_better else max(values)
+    )
 
 
 def _budgets(systems: Sequence[EvaluatedSystem]) -> str:
     """What the systems that were asked may read, where that is the same for all."""
     asked = [system for system in systems if system.recorded is None]
     kinds = {(system.effort or "medium", system.k) for system in asked}
-    if any(name.endswith(("_tokens", "context_window")) for system in asked for name in system.settings) or not asked:
+    if (
+        any(
+            name.endswith(("_tokens", "context_window"))
+            for system in asked
+            for name in system.settings
+        )
+        or not asked
+    ):
         return ""
-    return budget_note(*kinds.pop()) if len(kinds) == 1 else "Effort or k differ: the systems read unequal amounts."
+    return (
+        budget_note(*kinds.pop())
+        if len(kinds) == 1
+        else "Effort or k differ: the systems read unequal amounts."
+    )
 
 
 def _described(fields: Mapping[str, object]) -> str:
@@ -166,12 +203,18 @@ def _money(row: StepUsage) -> str:
 
 def sides(report: EvaluationReport, result: EvaluationResult, measure: str) -> list[SideBySide]:
     """The questions on which systems differ most, with their answers."""
-    values = {(row.question, row.system): row.value for row in result.scores if row.measure == measure}
+    values = {
+        (row.question, row.system): row.value for row in result.scores if row.measure == measure
+    }
     questions = {question.id: question for question in result.evaluation.questions}
     rows = []
     for name in report.different:
-        own = [(row, values.get((name, row.system))) for row in result.answers if row.question == name]
-        scored = sorted((pair for pair in own if pair[1] is not None), key=lambda pair: -(pair[1] or 0.0))
+        own = [
+            (row, values.get((name, row.system))) for row in result.answers if row.question == name
+        ]
+        scored = sorted(
+            (pair for pair in own if pair[1] is not None), key=lambda pair: -(pair[1] or 0.0)
+        )
         best_and_worst = (scored[0], scored[-1]) if len(scored) > 1 else tuple(scored)
         question = questions[name]
         rows.append(
@@ -181,7 +224,9 @@ def sides(report: EvaluationReport, result: EvaluationResult, measure: str) -> l
                 expected=question.answers or question.values,
                 gold=question.gold_documents,
                 pair=best_and_worst,
-                others=tuple(pair for pair in own if all(pair is not shown for shown in best_and_worst)),
+                others=tuple(
+                    pair for pair in own if all(pair is not shown for shown in best_and_worst)
+                ),
             )
         )
     return rows

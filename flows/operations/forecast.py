@@ -44,7 +44,9 @@ class RunPlan:
     changed: Mapping[str, int]
 
 
-async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime) -> Forecast:
+async def forecast(
+    sources: Sequence[str | Path], options: IndexOptions, runtime: Runtime
+) -> Forecast:
     """Plan a run and say what it would take; calls no model and leaves the workspace as it is.
 
     Raises what the run would raise before its first call.
@@ -78,7 +80,10 @@ async def forecast(sources: Sequence[str | Path], options: IndexOptions, runtime
 def _time(plan: RunPlan, steps: Sequence[StepForecast], runtime: Runtime) -> tuple[float, str]:
     """Give the seconds that a run would take, and the speeds that this rests on."""
     speeds = model_speeds(runtime)
-    seconds, told = len(plan.unread) / PASSAGES_A_SECOND, [f"{PASSAGES_A_SECOND:g} passages a second"]
+    seconds, told = (
+        len(plan.unread) / PASSAGES_A_SECOND,
+        [f"{PASSAGES_A_SECOND:g} passages a second"],
+    )
     for step in steps:
         if speed := speeds.get(step.model):
             seconds += (step.input_tokens + step.output_tokens) / speed
@@ -110,7 +115,9 @@ async def _plan(sources: Sequence[str | Path], options: IndexOptions, runtime: R
     ]
     # Where another author makes what a step makes, it is made anew of everything.
     every = len(staying) + len(new)
-    changed = {step: len(unread) if author == earlier[step] else every for step, author in authors.items()}
+    changed = {
+        step: len(unread) if author == earlier[step] else every for step, author in authors.items()
+    }
     return RunPlan(changes, [*staying, *new], unread, new, changed)
 
 
@@ -122,7 +129,9 @@ def _step(step: str, plan: RunPlan, rate: StepRate, runtime: Runtime) -> StepFor
     if step == "extract":
         passages = [passage for passage in plan.unread if passage.kind != "triples"]
         calls = len(passages) * (1 + runtime.extract.gleanings)
-        prompts = (maker.module.messages({"title": it.title, "passage": it.text}) for it in passages)
+        prompts = (
+            maker.module.messages({"title": it.title, "passage": it.text}) for it in passages
+        )
         read = Counter(message.content for messages in prompts for message in messages)
         counts = zip(read.values(), count_tokens(list(read)), strict=True)
         of_all = sum(times * tokens for times, tokens in counts)

@@ -211,7 +211,9 @@ def _remove_cached(traces: DocumentTraces, held: Holdings, runtime: Runtime) -> 
     return answers, vectors
 
 
-def _remove_answers(documents: Sequence[str], traces: DocumentTraces, runtime: Runtime) -> tuple[int, int]:
+def _remove_answers(
+    documents: Sequence[str], traces: DocumentTraces, runtime: Runtime
+) -> tuple[int, int]:
     """Remove what evaluations, watched questions and feedback hold of the documents, and what
     Prefect does of runs on this workspace: how many answers, and how many runs.
     """
@@ -262,7 +264,9 @@ def _files_left(
     gone = {str(upload_folder(root.absolute()) / name) for name in changed}
     left = [file for file in sorted(files) if file not in gone and Path(file).exists()]
     made = (root / TAILORING_FILE, *sorted((root / PROGRAMS_FOLDER).glob("*.json")))
-    texts = {file: file.read_text(encoding="utf-8", errors="replace") for file in made if file.is_file()}
+    texts = {
+        file: file.read_text(encoding="utf-8", errors="replace") for file in made if file.is_file()
+    }
     left += [str(file) for file, text in texts.items() if traces.found_in(text)]
     return tuple(left)
 

@@ -53,7 +53,9 @@ def note(kind: str, runtime: Runtime, **summary: object) -> None:
     _remember(runtime, kind, utc_now(), "completed", summary)
 
 
-def _remember(runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]) -> None:
+def _remember(
+    runtime: Runtime, kind: str, started: str, state: str, summary: Mapping[str, object]
+) -> None:
     """Enter a run with the calls that were paid for: forecasts learn from them."""
     paid = [
         {

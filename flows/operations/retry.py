@@ -16,18 +16,23 @@ from tasks.extract import extraction_inputs
 
 
 class Letter(DeadLetter):
-    """A dead letter with the document of its passage; None where it is of no passage that is still there."""
+    """A dead letter with the document of its passage; None where it is of no passage that is still
+    there.
+    """
 
     document: str | None = None
 
     @property
     def needs_source(self) -> bool:
-        """Whether only another run on its source can mend it: what could not be read is stored nowhere."""
+        """Whether only another run on its source can mend it: what could not be read is stored
+        nowhere.
+        """
         return self.step == "load"
 
 
 class RetryReport(Record):
-    """What came of it: `failed` are letters that were tried in vain, `waiting` those that need their source.
+    """What came of it: `failed` are letters that were tried in vain, `waiting` those that need
+    their source.
 
     `published` is False where nothing succeeded: then the generation is the one that was there.
     """
@@ -44,15 +49,19 @@ class RetryReport(Record):
 def letters_of(generation: OpenGeneration) -> tuple[Letter, ...]:
     """All dead letters of a generation, by step and item."""
     letters = generation.extractions.dead_letters()
-    passages = generation.documents.chunks(ids={letter.item for letter in letters if letter.step == "extract"})
+    passages = generation.documents.chunks(
+        ids={letter.item for letter in letters if letter.step == "extract"}
+    )
     documents = {chunk.id: chunk.document for chunk in passages}
     return tuple(Letter(**dict(letter), document=documents.get(letter.item)) for letter in letters)
 
 
 async def retry(runtime: Runtime) -> RetryReport:
-    """Try exactly the failed work of the current generation again, without its sources; publish what succeeds.
+    """Try exactly the failed work of the current generation again, without its sources; publish
+    what succeeds.
 
-    Raises NoGeneration, WorkspaceLocked, and FailureGate where what follows from the new passages fails in turn.
+    Raises NoGeneration, WorkspaceLocked, and FailureGate where what follows from the new passages
+    fails in turn.
     """
     async with remembered("retry", runtime) as summary:
         report = await _retry(runtime)
@@ -69,7 +78,9 @@ async def _retry(runtime: Runtime) -> RetryReport:
         tried = [letter for letter in before if not letter.needs_source]
         succeeded = 0
         if tried:
-            await _extract_again({letter.item for letter in tried if letter.step == "extract"}, staging, runtime)
+            await _extract_again(
+                {letter.item for letter in tried if letter.step == "extract"}, staging, runtime
+            )
             documents = {letter.document for letter in tried if letter.document is not None}
             await derive(staging.documents.chunks(), documents, staging, runtime)
             left = {(letter.item, letter.step) for letter in letters_of(staging)}
@@ -92,11 +103,13 @@ async def _retry(runtime: Runtime) -> RetryReport:
 async def _extract_again(passages: set[str], staging: Staging, runtime: Runtime) -> None:
     """Extract passages that failed; those that fail again keep a letter."""
     todo = staging.documents.chunks(ids=passages)
-    # Counted as what the generation was made with, also where another model takes over what that one could not do:
-    # else the next run would give it back to the one that failed.
+    # Counted as what the generation was made with, also where another model takes over what that
+    # one could not do: else the next run would give it back to the one that failed.
     author = author_of("extract", staging.meta, runtime)
     inputs = {chunk.id: extraction_inputs(chunk, author) for chunk in todo}
     async with open_runner(runtime) as runner:
-        failed = await extract_all(ExtractionWork(todo, inputs, earlier=passages), staging, runtime, runner)
+        failed = await extract_all(
+            ExtractionWork(todo, inputs, earlier=passages), staging, runtime, runner
+        )
     staging.extractions.remove_dead_letters(step="extract")
     staging.extractions.put_dead_letters(failed)

@@ -13,7 +13,9 @@ SHOWN_ROWS = 50
 SHOWN_REPORTS = 10
 
 
-def read_run(report: IndexReport, runtime: Runtime) -> tuple[list[DeadLetter], list[tuple[Report, int]]]:
+def read_run(
+    report: IndexReport, runtime: Runtime
+) -> tuple[list[DeadLetter], list[tuple[Report, int]]]:
     """Read what failed in the generation that a run left, and the reports of the largest
     communities with the number of their entities.
     """
@@ -60,7 +62,10 @@ def index_page(
     """Write the page in Markdown."""
     letters = [(f"{row.item}, {row.step}", f"{row.error} {row.remedy}") for row in failed]
     watched = [(row.question, " · ".join(change_in_words(row))) for row in report.changed_answers]
-    themes = [(row.title, f"{members} names, rated {row.rating:.1f} of 10. {row.summary}") for row, members in largest]
+    themes = [
+        (row.title, f"{members} names, rated {row.rating:.1f} of 10. {row.summary}")
+        for row, members in largest
+    ]
     parts = [
         f"# Index, generation {report.generation}",
         index_in_words(report),

@@ -1,4 +1,6 @@
-"""The systems that an evaluation compares: read from what is typed, checked, and opened to answer questions."""
+"""The systems that an evaluation compares: read from what is typed, checked, and opened to answer
+questions.
+"""
 
 import hashlib
 import json
@@ -40,13 +42,18 @@ def system_of(given: EvaluatedSystem | str) -> EvaluatedSystem:
     system = parse_system(given) if isinstance(given, str) else given
     for name, value in system.settings.items():
         field = Settings.model_fields.get(name)
-        if (field is not None and "SecretStr" in str(field.annotation)) or without_user(value) != value:
-            raise UsageError(f"A system's {name} would be stored with it.", "Set the key in the environment.")
+        if (field is not None and "SecretStr" in str(field.annotation)) or without_user(
+            value
+        ) != value:
+            raise UsageError(
+                f"A system's {name} would be stored with it.", "Set the key in the environment."
+            )
     return system
 
 
 def parse_system(text: str) -> EvaluatedSystem:
-    """A system as it is typed: `mode=mix,effort=high,name=deep`, `answers=theirs.jsonl,name=theirs`, or a mode alone.
+    """A system as it is typed: `mode=mix,effort=high,name=deep`,
+    `answers=theirs.jsonl,name=theirs`, or a mode alone.
 
     Names that are no field of a system are settings. Raises UsageError for what cannot be read.
     """
@@ -56,7 +63,9 @@ def parse_system(text: str) -> EvaluatedSystem:
         name, given, value = (word.strip() for word in part.partition("="))
         name, value = (name, value) if given else ("mode", name)
         if not value:
-            raise UsageError(f"The system {text!r} has no value for {name!r}.", f"A system is {FORM}.")
+            raise UsageError(
+                f"The system {text!r} has no value for {name!r}.", f"A system is {FORM}."
+            )
         if name in {"answers", "recorded"}:
             fields["recorded"] = value
         elif name in _FIELDS:
@@ -65,20 +74,27 @@ def parse_system(text: str) -> EvaluatedSystem:
             settings[name] = value
     named = [str(value) for name, value in fields.items() if name in {"mode", "recorded"}]
     named += [
-        f"{name}={value}" for name, value in (*fields.items(), *settings.items()) if name not in {"mode", "recorded"}
+        f"{name}={value}"
+        for name, value in (*fields.items(), *settings.items())
+        if name not in {"mode", "recorded"}
     ]
     try:
-        return EvaluatedSystem.model_validate({"name": " ".join(named) or "auto", **fields, "settings": settings})
+        return EvaluatedSystem.model_validate(
+            {"name": " ".join(named) or "auto", **fields, "settings": settings}
+        )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise UsageError(f"The system {text!r}: {place}: {first['msg']}.", f"A system is {FORM}.") from error
+        raise UsageError(
+            f"The system {text!r}: {place}: {first['msg']}.", f"A system is {FORM}."
+        ) from error
 
 
 @dataclass(frozen=True)
 class OpenSystem:
-    """A system that can answer, with the generation and the effort that it has; `identity` changes with anything that
-    its answers depend on."""
+    """A system that can answer, with the generation and the effort that it has; `identity` changes
+    with anything that its answers depend on.
+    """
 
     system: EvaluatedSystem
     identity: str
@@ -86,17 +102,22 @@ class OpenSystem:
 
 
 @contextmanager
-def open_systems(systems: Sequence[EvaluatedSystem], runtime: Runtime) -> Iterator[list[OpenSystem]]:
-    """The systems, open until the block ends, under the limits and the budget of the runtime's models.
+def open_systems(
+    systems: Sequence[EvaluatedSystem], runtime: Runtime
+) -> Iterator[list[OpenSystem]]:
+    """The systems, open until the block ends, under the limits and the budget of the runtime's
+    models.
 
-    Those that differ only in how they ask share one session. Memory is off unless a system's settings turn it on: what
-    one system has learnt would help the next.
+    Those that differ only in how they ask share one session. Memory is off unless a system's
+    settings turn it on: what one system has learnt would help the next.
 
     Raises UsageError for a name that two have, SettingsError, NoGeneration, UnknownGeneration.
     """
     names = [system.name for system in systems]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise UsageError(f"Two systems are called {min(twice)!r}.", "Give each a name of its own: name=….")
+        raise UsageError(
+            f"Two systems are called {min(twice)!r}.", "Give each a name of its own: name=…."
+        )
     with ExitStack() as held:
         sessions: dict[str, tuple[Session, str]] = {}
         opened = []
@@ -105,10 +126,14 @@ def open_systems(systems: Sequence[EvaluatedSystem], runtime: Runtime) -> Iterat
                 opened.append(_recorded(system, Path(system.recorded)))
                 continue
             check_mode(system.mode)
-            options = AskOptions(mode=system.mode, effort=system.effort, structure=system.structure, k=system.k)
+            options = AskOptions(
+                mode=system.mode, effort=system.effort, structure=system.structure, k=system.k
+            )
             key = json.dumps([system.workspace, system.generation, system.settings], sort_keys=True)
             if key not in sessions or sessions[key][0].memory is not None:
-                session = held.enter_context(open_session(_runtime(system, runtime), system.generation))
+                session = held.enter_context(
+                    open_session(_runtime(system, runtime), system.generation)
+                )
                 if session.runtime.settings.memory != "off":
                     file = Path(held.enter_context(TemporaryDirectory())) / "memory.sqlite"
                     session.memory = held.enter_context(closing(WorkspaceDatabase(file))).memory
@@ -117,13 +142,17 @@ def open_systems(systems: Sequence[EvaluatedSystem], runtime: Runtime) -> Iterat
             effort = system.effort or session.runtime.settings.effort
             asked_as = system.model_copy(update={"generation": session.number, "effort": effort})
             asked = system.model_dump_json(include={"mode", "effort", "structure", "k"})
-            opened.append(OpenSystem(asked_as, content_id("sys", state, asked), _asking(session, options)))
+            opened.append(
+                OpenSystem(asked_as, content_id("sys", state, asked), _asking(session, options))
+            )
         yield opened
 
 
 def _runtime(system: EvaluatedSystem, runtime: Runtime) -> Runtime:
     workspace = Path(system.workspace) if system.workspace else runtime.settings.workspace
-    own = open_runtime(load_settings({"memory": "off", **system.settings, "workspace": workspace}), reading=True)
+    own = open_runtime(
+        load_settings({"memory": "off", **system.settings, "workspace": workspace}), reading=True
+    )
     models, embedder = own.models.beside(runtime.models), own.embedder
     if isinstance(embedder, ApiEmbedder):
         embedder = embedder.within(runtime.models.spend_budget)
@@ -135,13 +164,18 @@ def _state_of(session: Session) -> str:
     runtime = session.runtime
     settings = runtime.settings
     parts = (
-        str(settings.workspace.absolute()), session.number, settings.model_dump_json(exclude={"workspace"}),
-        json.dumps(settings.compiled, sort_keys=True, default=str), runtime.embedder.name,
-    )  # fmt: skip
+        str(settings.workspace.absolute()),
+        session.number,
+        settings.model_dump_json(exclude={"workspace"}),
+        json.dumps(settings.compiled, sort_keys=True, default=str),
+        runtime.embedder.name,
+    )
     return content_id("ses", *map(str, parts))
 
 
-def _asking(session: Session, options: AskOptions) -> Callable[[EvaluationQuestion], Awaitable[Answer]]:
+def _asking(
+    session: Session, options: AskOptions
+) -> Callable[[EvaluationQuestion], Awaitable[Answer]]:
     async def ask(question: EvaluationQuestion) -> Answer:
         own = replace(options, documents=question.documents, history=turns(question.history))
         return await answer_question(question.question, own, session)
@@ -149,16 +183,20 @@ def _asking(session: Session, options: AskOptions) -> Callable[[EvaluationQuesti
     return ask
 
 
-# --- recorded answers ------------------------------------------------------------------------------------------------
+# --- recorded answers -----------------------------------------------------------------------------
 
 
 def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
-    """A system whose answers stand in a file of rows {id, answer, values?, citations?, passages?, usage?, …}."""
+    """A system whose answers stand in a file of rows {id, answer, values?, citations?, passages?,
+    usage?, …}.
+    """
     try:
         content = content_of_file(file)
         lines = mask_keys(content.decode("utf-8-sig")).split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The answers in {file} cannot be read: {error}.", "Check answers=FILE.") from error
+        raise UsageError(
+            f"The answers in {file} cannot be read: {error}.", "Check answers=FILE."
+        ) from error
     rows: dict[str, Mapping[str, object]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -167,7 +205,9 @@ def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
             row = json.loads(line)
             rows[str(row["id"])] = row
         except (ValueError, TypeError, KeyError) as error:
-            raise UsageError(f"{file}, line {number} is no row {{id, answer, …}}: {error!r}.", "Mend it.") from error
+            raise UsageError(
+                f"{file}, line {number} is no row {{id, answer, …}}: {error!r}.", "Mend it."
+            ) from error
 
     async def look_up(question: EvaluationQuestion) -> Answer:
         row = rows.get(question.id)
@@ -185,10 +225,19 @@ def _recorded(system: EvaluatedSystem, file: Path) -> OpenSystem:
 def _answer_of(question: EvaluationQuestion, row: Mapping[str, object], file: Path) -> Answer:
     """A recorded answer with what came with it; a passage may be the id of a document alone."""
     answer = plain_answer(question.question, str(row["answer"]), ())
-    known = {name: row[name] for name in Answer.model_fields if row.get(name) is not None and name != "question"}
-    passages = [part if isinstance(part, Mapping) else {"document": part} for part in _parts(row, "passages")]
+    known = {
+        name: row[name]
+        for name in Answer.model_fields
+        if row.get(name) is not None and name != "question"
+    }
+    passages = [
+        part if isinstance(part, Mapping) else {"document": part}
+        for part in _parts(row, "passages")
+    ]
     known["passages"] = [{**_PASSAGE, **part} for part in passages]
-    known["citations"] = [{**_CITATION, **part} for part in _parts(row, "citations") if isinstance(part, Mapping)]
+    known["citations"] = [
+        {**_CITATION, **part} for part in _parts(row, "citations") if isinstance(part, Mapping)
+    ]
     try:
         return Answer.model_validate(answer.model_dump() | known, extra="ignore")
     except ValidationError as error:
@@ -201,8 +250,15 @@ def _answer_of(question: EvaluationQuestion, row: Mapping[str, object], file: Pa
 
 _PASSAGE: Mapping[str, object] = {"title": "", "chunk": "", "score": 0.0, "text": ""}
 _CITATION: Mapping[str, object] = {
-    "marker": "", "title": "", "chunk": "", "start": 0, "end": 0, "page": None, "quote": "", "verified": False,
-}  # fmt: skip
+    "marker": "",
+    "title": "",
+    "chunk": "",
+    "start": 0,
+    "end": 0,
+    "page": None,
+    "quote": "",
+    "verified": False,
+}
 
 
 def _parts(row: Mapping[str, object], name: str) -> list[object]:

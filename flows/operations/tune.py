@@ -27,8 +27,9 @@ _HEAD = "# Found by `trellis tune`. Change it as you like: it is only replaced w
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """How many tokens are read (None: as many as an answer reads), which sample, and whether a file that is there may
-    be replaced."""
+    """How many tokens are read (None: as many as an answer reads), which sample, and whether a file
+    that is there may be replaced.
+    """
 
     tokens: int | None = None
     seed: int = 0
@@ -47,31 +48,43 @@ class TuneReport(Record):
     usage: Usage
 
 
-async def tune_workspace(sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime) -> TuneReport:
+async def tune_workspace(
+    sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime
+) -> TuneReport:
     """Find a tailoring and write it into the workspace; nothing else of it changes.
 
-    Raises UsageError where there is no model or a file already, or the sources hold no text; SourceNotFound;
-    EngineError where the model gives no usable answer.
+    Raises UsageError where there is no model or a file already, or the sources hold no text;
+    SourceNotFound; EngineError where the model gives no usable answer.
     """
     started = time.monotonic()
     if runtime.models.is_offline("tune"):
-        raise UsageError("Only a model can say what fits a domain, and none is set.", "Set TRELLIS_LM.")
+        raise UsageError(
+            "Only a model can say what fits a domain, and none is set.", "Set TRELLIS_LM."
+        )
     path = runtime.settings.workspace / TAILORING_FILE
     if path.exists() and not options.force:
-        raise UsageError(f"There is {path} already.", "Move it away, or add --force to replace what it holds.")
+        raise UsageError(
+            f"There is {path} already.", "Move it away, or add --force to replace what it holds."
+        )
     chosen = await _sample(sources, options, runtime)
     passages = [Sampled(title=passage.title, text=passage.text) for passage in chosen]
     fitted = await tune(passages, Tune(runtime.models))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, _HEAD + to_toml(fitted.tailoring))
     return TuneReport(
-        path=str(path), documents=len({passage.document for passage in chosen}), passages=len(chosen),
-        tokens=sum(passage.tokens for passage in chosen), tailoring=fitted.tailoring,
-        left_out=fitted.left_out, usage=usage_of(runtime.models.meter, time.monotonic() - started),
-    )  # fmt: skip
+        path=str(path),
+        documents=len({passage.document for passage in chosen}),
+        passages=len(chosen),
+        tokens=sum(passage.tokens for passage in chosen),
+        tailoring=fitted.tailoring,
+        left_out=fitted.left_out,
+        usage=usage_of(runtime.models.meter, time.monotonic() - started),
+    )
 
 
-async def _sample(sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime) -> list[Chunk]:
+async def _sample(
+    sources: Sequence[str | Path], options: TuneOptions, runtime: Runtime
+) -> list[Chunk]:
     loaded = await load(sources)
     settings = runtime.settings
     documents = some_documents(compose(loaded.parts), MOST_DOCUMENTS, options.seed)

@@ -1,4 +1,6 @@
-"""Watched questions: asked again after every publication, so that an answer that changes with the documents is seen."""
+"""Watched questions: asked again after every publication, so that an answer that changes with the
+documents is seen.
+"""
 
 import difflib
 import logging
@@ -28,25 +30,29 @@ def watch(question: str, mode: Mode, runtime: Runtime) -> WatchedQuestion:
     if not question.strip():
         raise UsageError("The question is empty.", "Write it in quotes after `trellis watch add`.")
     check_mode(mode)
-    watched = WatchedQuestion(id=content_id("wat", question, mode)[:10], question=question, mode=mode)
+    watched = WatchedQuestion(
+        id=content_id("wat", question, mode)[:10], question=question, mode=mode
+    )
     if watched.id not in {known.id for known in runtime.workspace.database.watched.list()}:
         runtime.workspace.database.watched.put(watched)
     return watched
 
 
 async def ask_watched(runtime: Runtime, only: str | None = None) -> tuple[AnswerChange, ...]:
-    """Ask the watched questions (`only` the one with this id) of the current generation; those whose answer has changed
-    since they were last asked.
+    """Ask the watched questions (`only` the one with this id) of the current generation; those
+    whose answer has changed since they were last asked.
 
-    The first answer of a question is no change. Never raises for what fails in a question: that is its change. Memory
-    has no part: it may hold what was true before.
+    The first answer of a question is no change. Never raises for what fails in a question: that is
+    its change. Memory has no part: it may hold what was true before.
     """
     questions = [row for row in runtime.workspace.database.watched.list() if only in {None, row.id}]
     return await _ask_again(questions, runtime) if questions else ()
 
 
 @step("watch", asks_model=True)
-async def _ask_again(questions: Sequence[WatchedQuestion], runtime: Runtime) -> tuple[AnswerChange, ...]:
+async def _ask_again(
+    questions: Sequence[WatchedQuestion], runtime: Runtime
+) -> tuple[AnswerChange, ...]:
     """Ask watched questions of the current generation."""
     settings = runtime.settings.model_copy(update={"memory": "off"})
     changes = []
@@ -64,40 +70,53 @@ async def _ask_again(questions: Sequence[WatchedQuestion], runtime: Runtime) -> 
 
 
 async def watched_after(runtime: Runtime) -> tuple[AnswerChange, ...]:
-    """The same after a publication, which it never harms: whatever goes wrong is a warning in the log."""
+    """The same after a publication, which it never harms: whatever goes wrong is a warning in the
+    log.
+    """
     try:
         changes = await ask_watched(runtime)
         for change in changes:
             logger.warning("The answer to the watched question %s has changed.", change.id)
-    except Exception as error:  # noqa: BLE001 -- what was published stands, whatever a question meets
+    # What was published stands, whatever a question meets.
+    except Exception as error:  # noqa: BLE001
         logger.warning("The watched questions could not be asked: %s", mask_keys(str(error)))
         return ()
     return changes
 
 
-async def _ask(watched: WatchedQuestion, session: Session) -> tuple[AnswerChange | None, Answer | None]:
+async def _ask(
+    watched: WatchedQuestion, session: Session
+) -> tuple[AnswerChange | None, Answer | None]:
     named = {"id": watched.id, "question": watched.question, "generation": session.number}
     try:
         answer = await answer_question(watched.question, AskOptions(mode=watched.mode), session)
     except Exception as error:
         if not isinstance(error, TrellisError | EngineError):
             logger.warning("The watched question %r failed", watched.question, exc_info=True)
-        return AnswerChange.model_validate(named | {"error": mask_keys(str(error)) or type(error).__name__}), None
+        return AnswerChange.model_validate(
+            named | {"error": mask_keys(str(error)) or type(error).__name__}
+        ), None
     return (None if watched.answer is None else changed(watched, watched.answer, answer)), answer
 
 
 def changed(watched: WatchedQuestion, before: Answer, after: Answer) -> AnswerChange | None:
-    """How an answer differs from the one before, in its words or in the documents that it cites; None where it does
-    not."""
+    """How an answer differs from the one before, in its words or in the documents that it cites;
+    None where it does not.
+    """
     lines = difflib.ndiff(_lines(before.answer), _lines(after.answer))
     diff = tuple(line.rstrip() for line in lines if line.startswith(("- ", "+ ")))
     cited = [{citation.document for citation in answer.citations} for answer in (before, after)]
     if not diff and cited[0] == cited[1]:
         return None
     return AnswerChange(
-        id=watched.id, question=watched.question, generation=after.generation, before=before.generation, diff=diff,
-        cited=tuple(sorted(cited[1] - cited[0])), no_longer_cited=tuple(sorted(cited[0] - cited[1])),
-    )  # fmt: skip
+        id=watched.id,
+        question=watched.question,
+        generation=after.generation,
+        before=before.generation,
+        diff=diff,
+        cited=tuple(sorted(cited[1] - cited[0])),
+        no_longer_cited=tuple(sorted(cited[0] - cited[1])),
+    )
 
 
 def _lines(text: str) -> list[str]:

@@ -89,7 +89,9 @@ class Progress:
             await self._send(list(self._latest))
 
     async def _send(self, steps: Sequence[str]) -> None:
-        await asyncio.gather(*(self._send_one(step) for step in steps if self._sent.get(step) != self._latest[step]))
+        await asyncio.gather(
+            *(self._send_one(step) for step in steps if self._sent.get(step) != self._latest[step])
+        )
 
     async def _send_one(self, step: str) -> None:
         done, total = self._sent[step] = self._latest[step]
@@ -98,6 +100,8 @@ class Progress:
             if step in self._bars:
                 await aupdate_progress_artifact(self._bars[step], percent, words)
             else:
-                self._bars[step] = await acreate_progress_artifact(percent, f"progress-{step}", words)
+                self._bars[step] = await acreate_progress_artifact(
+                    percent, f"progress-{step}", words
+                )
         except UNREACHABLE as error:
             logger.warning("The progress of %s could not be shown: %s", step, error)

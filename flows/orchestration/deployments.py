@@ -99,7 +99,9 @@ async def serve(runner_deployments: Sequence[RunnerDeployment], ready: Callable[
     for deployment in runner_deployments:
         await runner.aadd_deployment(deployment)
     running = asyncio.create_task(runner.start())
-    await asyncio.sleep(0)  # it takes SIGTERM for itself, and would leave the runs behind: ours comes after
+    await asyncio.sleep(
+        0
+    )  # it takes SIGTERM for itself, and would leave the runs behind: ours comes after
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -168,7 +170,9 @@ def _schedule(cron: str, timezone: str) -> Schedule:
     try:
         ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise UsageError(f"No time zone is called {timezone!r}.", "Use a name such as UTC or Europe/Berlin.") from error
+        raise UsageError(
+            f"No time zone is called {timezone!r}.", "Use a name such as UTC or Europe/Berlin."
+        ) from error
     try:
         return Cron(cron, timezone=timezone)
     except ValueError as error:

@@ -33,7 +33,8 @@ REMEDY = (
 # A busy SQLite gets time, its server writes in batches, and pages stay on this machine.
 SETTINGS = {
     "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
-    "PREFECT_SERVER_LOGS_STREAM_OUT_ENABLED": "true",  # what `prefect deployment run --watch` prints
+    # what `prefect deployment run --watch` prints
+    "PREFECT_SERVER_LOGS_STREAM_OUT_ENABLED": "true",
     "PREFECT_SERVER_LOGS_STREAM_PUBLISHING_ENABLED": "true",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     "PREFECT_SERVER_UI_V2_ENABLED": "false",  # those pages ask amplitude.com, analytics or not
@@ -84,7 +85,9 @@ def prefect_server() -> Iterator[str]:
 def keep_server() -> None:
     """Keep a `prefect_server` until this process ends: Prefect sends the last events then."""
     held = ExitStack()
-    atexit.register(held.close)  # before Prefect's workers are registered, hence after they have ended
+    atexit.register(
+        held.close
+    )  # before Prefect's workers are registered, hence after they have ended
     held.enter_context(prefect_server())
 
 
@@ -160,12 +163,16 @@ def _port(wanted: int | None) -> int:
                     f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME "
                     "of its own.",
                 ) from error
-    raise UsageError(f"Port {port} cannot be used ({problem}).", "Give another --port, or none for a free one.")
+    raise UsageError(
+        f"Port {port} cannot be used ({problem}).", "Give another --port, or none for a free one."
+    )
 
 
 def _is_prefect(port: int) -> bool:
     try:
-        answer = httpx.get(f"http://{HOST}:{port}/api/health", timeout=ANSWERS_WITHIN, trust_env=False)
+        answer = httpx.get(
+            f"http://{HOST}:{port}/api/health", timeout=ANSWERS_WITHIN, trust_env=False
+        )
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
     return answer.status_code == 200 and answer.text == "true"
@@ -187,7 +194,9 @@ def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
             except httpx.HTTPError:
                 pass  # not yet
             time.sleep(0.1)
-    raise StorageError(log, f"the Prefect server is not ready after {START_WITHIN:.0f} s", "See that file.")
+    raise StorageError(
+        log, f"the Prefect server is not ready after {START_WITHIN:.0f} s", "See that file."
+    )
 
 
 def _last_words(log: Path) -> str:

@@ -129,7 +129,9 @@ async def ended_by_signals() -> AsyncIterator[None]:
             task.cancel()
 
     loop.add_signal_handler(signal.SIGTERM, hear)
-    signal.signal(signal.SIGTERM, raising)  # the loop is told all the same: it listens at the wake-up descriptor
+    signal.signal(
+        signal.SIGTERM, raising
+    )  # the loop is told all the same: it listens at the wake-up descriptor
     try:
         yield
     except asyncio.CancelledError:

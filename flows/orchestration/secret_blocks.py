@@ -19,7 +19,9 @@ def secret_of(block: str, setting: str) -> str:
     try:
         value = _read(block)
     except (ValueError, httpx.HTTPError, PrefectException, StorageError) as error:
-        raise SettingsError(setting, block, f"a secret block of the Prefect server ({error})") from error
+        raise SettingsError(
+            setting, block, f"a secret block of the Prefect server ({error})"
+        ) from error
     if not isinstance(value, str) or not value:
         raise SettingsError(setting, block, "a secret block that holds a text")
     return value

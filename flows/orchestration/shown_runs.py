@@ -42,7 +42,9 @@ async def show_index_run(report: IndexReport, sources: Sequence[str], runtime: R
 
 def figures(report: IndexReport) -> list[dict[str, str | int | float]]:
     """Make a table of all that a run has counted."""
-    counted = {f"documents {name}": number for name, number in report.documents.model_dump().items()}
+    counted = {
+        f"documents {name}": number for name, number in report.documents.model_dump().items()
+    }
     lists = {"documents", "usage", "published", "kept_prompts", "community_quality"}
     for name, value in report.model_dump(exclude=lists).items():
         counted[name] = len(value) if isinstance(value, tuple) else round(value, 1)
@@ -57,7 +59,11 @@ async def show_answer(answer: Answer, session: Session) -> None:
     keep(settings.workspace, RESULT, answer.model_dump_json())
     models = {role: choice.name for role, choice in settings.model_choices().items() if choice}
     used = [
-        UsageRow(step=step, model=next((m for role, m in models.items() if role == step), ""), **dict(row))
+        UsageRow(
+            step=step,
+            model=next((m for role, m in models.items() if role == step), ""),
+            **dict(row),
+        )
         for step, row in sorted(answer.usage.by_step.items())
     ]
     documents = sorted({citation.document for citation in answer.citations})

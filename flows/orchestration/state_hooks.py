@@ -45,7 +45,9 @@ def announce(report: IndexReport, workspace: Path) -> None:
         "dead_letters",
         "seconds",
     }
-    emit_event(event=EVENT, resource=resource_of(workspace), payload=report.model_dump(include=named))
+    emit_event(
+        event=EVENT, resource=resource_of(workspace), payload=report.model_dump(include=named)
+    )
 
 
 def announce_change(change: AnswerChange, workspace: Path) -> None:

@@ -17,7 +17,8 @@ from prefect.events import (
 )
 
 SILENT_AFTER = 75  # seconds: two heartbeats are missing
-TAG = "trellis"  # of our deployments' runs: other runs of a server may say less often that they are alive
+# of our deployments' runs: other runs of a server may say less often that they are alive
+TAG = "trellis"
 NAME = "Trellis: end runs that fell silent"
 
 
@@ -30,7 +31,9 @@ def automation() -> AutomationCore:
             posture=Posture.Proactive,
             after={"prefect.flow-run.Running", "prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.*"},
-            match=ResourceSpecification.model_validate({"prefect.resource.id": "prefect.flow-run.*"}),
+            match=ResourceSpecification.model_validate(
+                {"prefect.resource.id": "prefect.flow-run.*"}
+            ),
             match_related=ResourceSpecification.model_validate(
                 {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
             ),
@@ -55,6 +58,8 @@ async def end_silent_runs(client: PrefectClient) -> None:
     known = await client.read_automations_by_name(NAME)
     for existing in known:
         # What a person has switched off stays off.
-        await client.update_automation(existing.id, automation().model_copy(update={"enabled": existing.enabled}))
+        await client.update_automation(
+            existing.id, automation().model_copy(update={"enabled": existing.enabled})
+        )
     if not known:
         await client.create_automation(automation())

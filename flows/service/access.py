@@ -232,7 +232,9 @@ def _last_change() -> int:
 
 def _callers_of(rows: Sequence[str]) -> dict[str, Caller]:
     parts = [row.rsplit(":", 2) for row in rows]
-    return {digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in parts}
+    return {
+        digest: Caller(name, next(r for r in ROLES if r == role)) for name, role, digest in parts
+    }
 
 
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]

@@ -97,11 +97,20 @@ def create_app(
         version=version("trellis-rag"),
         description="Answers from your documents, with sources.",
         lifespan=lifespan,
-        responses={status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in REFUSALS},
+        responses={
+            status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
+            for status in REFUSALS
+        },
     )
     app.state.service, app.state.keys, app.state.mcp = service, KeyList(settings), mcp
     app.state.begun = lambda: None  # whoever serves it wants to be told
-    for router in (rest.router, openai_api.router, ollama_api.router, page_routes.router, mcp_server.router):
+    for router in (
+        rest.router,
+        openai_api.router,
+        ollama_api.router,
+        page_routes.router,
+        mcp_server.router,
+    ):
         app.include_router(router)
     _add_health(app, service)
     _add_errors(app)
@@ -149,7 +158,9 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     @app.exception_handler(ValidationError)
-    async def not_valid(_: Request, error: RequestValidationError | ValidationError) -> JSONResponse:
+    async def not_valid(
+        _: Request, error: RequestValidationError | ValidationError
+    ) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         remedy = "GET /docs shows what a request may hold."

@@ -98,7 +98,9 @@ class Questions:
         self._places = asyncio.Semaphore(settings.at_once)
         self._limits = DayLimits(settings.tokens_a_day, settings.usd_a_day)
 
-    async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
+    async def ask(
+        self, name: str, question: str, options: AskOptions, as_of: int | None = None
+    ) -> Answer:
         """Answer from a workspace. Errors as of `flows.query.aask`, UnknownWorkspace, TooOften."""
         async with self.turn(name) as meter:
             options = replace(options, meter=meter)
@@ -106,7 +108,9 @@ class Questions:
         self._metrics.answer(name, answer)
         return answer
 
-    async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
+    async def retrieve(
+        self, name: str, question: str, options: AskOptions, as_of: int | None = None
+    ) -> Retrieval:
         """Find the best passages of a workspace, without an answer."""
         async with self.turn(name) as meter:
             options = replace(options, meter=meter)

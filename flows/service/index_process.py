@@ -33,9 +33,13 @@ logger = logging.getLogger("trellis.service")
 
 
 def main() -> None:
-    """Do the run. Where who ordered it closes standard input, or dies, the run ends without a trace."""
+    """Do the run. Where who ordered it closes standard input, or dies, the run ends without a
+    trace.
+    """
     mask_logs()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the shell said: asyncio cancels the run
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # whatever the shell said: asyncio cancels the run
     order = json.loads(sys.stdin.readline())
     try:
         settings = load_settings({"workspace": order["workspace"]})
@@ -54,7 +58,9 @@ def _work(order: Mapping[str, Any], settings: Settings) -> None:
         nonlocal last
         if step != last[0] or done >= total or time.monotonic() - last[1] >= EVERY:
             last = step, time.monotonic()
-            usage = usage_of(meter, time.monotonic() - started).model_dump(include={*StepUsage.model_fields})
+            usage = usage_of(meter, time.monotonic() - started).model_dump(
+                include={*StepUsage.model_fields}
+            )
             _tell({"step": step, "done": done, "total": total, "usage": usage})
 
     async def run() -> object:
@@ -68,11 +74,19 @@ def _work(order: Mapping[str, Any], settings: Settings) -> None:
         threading.Thread(target=_end_with_input, daemon=True).start()
         _tell({"report": to_jsonable_python(asyncio.run(run()))})
     except KeyboardInterrupt:
-        os._exit(130)  # what the run was doing is held to the very end, and DuckDB would report it as leaked
+        os._exit(
+            130
+        )  # what the run was doing is held to the very end, and DuckDB would report it as leaked
     except (TrellisError, EngineError) as error:
         _tell({"error": shown_error(error)})
     except (OSError, *DATABASE_ERRORS) as error:
-        _tell({"error": shown_error(fault_of(error, getattr(error, "filename", None) or "A file") or error)})
+        _tell(
+            {
+                "error": shown_error(
+                    fault_of(error, getattr(error, "filename", None) or "A file") or error
+                )
+            }
+        )
     except Exception as error:
         logger.exception("index run failed")
         _tell({"error": shown_error(error)})

@@ -61,7 +61,9 @@ def log_to_stderr(texts: bool = False, run: str = "") -> Iterator[None]:
     """Write the service's log, and all warnings with it, to standard error during the block."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(texts, run))
-    before = {name: (logging.getLogger(name).level, logging.getLogger(name).propagate) for name in LEVELS}
+    before = {
+        name: (logging.getLogger(name).level, logging.getLogger(name).propagate) for name in LEVELS
+    }
     logging.captureWarnings(capture=True)
     for name, level in LEVELS.items():
         logger = logging.getLogger(name)

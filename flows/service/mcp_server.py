@@ -102,7 +102,9 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
     @server.tool(annotations=READ_ONLY)
     async def ask(
         question: Annotated[str, Field(description="One question that stands on its own.")],
-        mode: Annotated[str, Field(description="auto, or a mode such as local or global.")] = "auto",
+        mode: Annotated[
+            str, Field(description="auto, or a mode such as local or global.")
+        ] = "auto",
         effort: Annotated[Effort | None, Field(description="low, medium or high.")] = None,
         documents: Annotated[list[str] | None, Field(description="Only these, by id.")] = None,
         response: Annotated[str, Field(description="The form, such as 'a list'.")] = "",
@@ -132,7 +134,9 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
         """Tell what the graph holds on an entity: description, relations and claims with sources."""
         view = await read(lambda session: reading.look_up(name, session.generation))
         return [
-            row.model_copy(update={"relations": row.relations[:SHOWN], "claims": row.claims[:SHOWN]})
+            row.model_copy(
+                update={"relations": row.relations[:SHOWN], "claims": row.claims[:SHOWN]}
+            )
             for row in view.entities
         ]
 
@@ -146,13 +150,17 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
 
     @server.tool(annotations=READ_ONLY)
     async def reports(
-        report: Annotated[str | None, Field(description="A report's `community`, for it in full.")] = None,
+        report: Annotated[
+            str | None, Field(description="A report's `community`, for it in full.")
+        ] = None,
         level: Annotated[int, Field(description="Of the list; 0 is the broadest.", ge=0)] = 0,
     ) -> list[reading.ListedReport] | reading.ReportView:
         """List the reports on groups of entities, the most important first, or give one in full."""
         listed = await read(lambda session: reading.list_reports(session.generation))
         if report is not None:
-            return await read(lambda session: reading.report_view(report, listed, session.generation))
+            return await read(
+                lambda session: reading.report_view(report, listed, session.generation)
+            )
         rows = [row for row in listed.values() if row.level == level][:SHOWN]
         return [row.model_copy(update={"findings": ()}) for row in rows]
 
@@ -251,7 +259,9 @@ class McpEndpoint:
         # Hosts and origins are looked at before anything comes here.
         unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         for server in self._servers.values():
-            server.streamable_http_app(json_response=True, stateless_http=True, transport_security=unguarded)
+            server.streamable_http_app(
+                json_response=True, stateless_http=True, transport_security=unguarded
+            )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -20,14 +20,21 @@ class Metrics:
             registry=registry,
         )
         self._seconds = Histogram(
-            "trellis_request_seconds", "Seconds until a request was answered.", ("route",), registry=registry,
-            buckets=SECONDS,
-        )  # fmt: skip
-        self.in_flight = Gauge("trellis_requests_in_flight", "Requests under way.", registry=registry)
-        self._answers = Counter(
-            "trellis_answers", "Answers, by mode and by how far they are supported.", ("workspace", "mode", "fallback"),
+            "trellis_request_seconds",
+            "Seconds until a request was answered.",
+            ("route",),
             registry=registry,
-        )  # fmt: skip
+            buckets=SECONDS,
+        )
+        self.in_flight = Gauge(
+            "trellis_requests_in_flight", "Requests under way.", registry=registry
+        )
+        self._answers = Counter(
+            "trellis_answers",
+            "Answers, by mode and by how far they are supported.",
+            ("workspace", "mode", "fallback"),
+            registry=registry,
+        )
         self._tokens = Counter(
             "trellis_tokens",
             "Tokens of models for questions.",

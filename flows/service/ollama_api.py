@@ -44,7 +44,9 @@ def tags(service: Here) -> Json:
     details = {"family": NAME, "families": [NAME], **DETAILS}
     about_all = {"modified_at": _now(), "size": 0, "details": details}
     names = [(name, f"{name}:latest") for name in model_names(service)]
-    return {"models": [{"name": tag, "model": tag, "digest": name, **about_all} for name, tag in names]}
+    return {
+        "models": [{"name": tag, "model": tag, "digest": name, **about_all} for name, tag in names]
+    }
 
 
 @router.post("/chat", response_model=None)

@@ -87,7 +87,9 @@ class ChatRequest(BaseModel):
     def asked(self, service: Service) -> AskRequest:
         """The question. NotFound for a model that there is not, UsageError where nothing is asked."""
         workspace, mode = place_of(self.model, service)
-        turns = [row for row in self.messages if row.role in {"user", "assistant"} and row.text.strip()]
+        turns = [
+            row for row in self.messages if row.role in {"user", "assistant"} and row.text.strip()
+        ]
         if not turns or turns[-1].role != "user":
             remedy = "Let a message of the role `user` be the last."
             raise UsageError("The chat does not end with a question.", remedy)
@@ -149,7 +151,10 @@ def _tokens(answer: Answer) -> Json:
 @router.get("/models")
 def models(service: Here) -> Json:
     """The models: one for each way to answer in each workspace."""
-    rows = [{"id": name, "object": "model", "created": 0, "owned_by": NAME} for name in model_names(service)]
+    rows = [
+        {"id": name, "object": "model", "created": 0, "owned_by": NAME}
+        for name in model_names(service)
+    ]
     return {"object": "list", "data": rows}
 
 
@@ -176,7 +181,9 @@ async def complete(chat: ChatRequest, request: Request, service: Here) -> Json |
     return {**head, **more, **about(answer)}
 
 
-async def _chunks(events: AsyncIterator[Event], chat: ChatRequest, head: Json) -> AsyncIterator[bytes]:
+async def _chunks(
+    events: AsyncIterator[Event], chat: ChatRequest, head: Json
+) -> AsyncIterator[bytes]:
     head = {**head, "object": "chat.completion.chunk"}
 
     def chunk(delta: Json, finish: str | None = None, **more: object) -> bytes:
@@ -220,7 +227,9 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
     workspace, _ = place_of(wanted.model, service)
     texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
     async with service.questions.turn(workspace) as meter:
-        name, vectors = await service.workspaces.read(workspace, lambda session: _embedded(session, texts, meter))
+        name, vectors = await service.workspaces.read(
+            workspace, lambda session: _embedded(session, texts, meter)
+        )
     tokens = sum(spent.input_tokens for _, _, spent in meter.rows())
     rows = [
         {
@@ -236,7 +245,9 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
     return {"object": "list", "data": rows, "model": name, "usage": usage}
 
 
-def _embedded(session: Session, texts: Sequence[str], meter: Meter) -> tuple[str, "np.typing.NDArray[np.float32]"]:
+def _embedded(
+    session: Session, texts: Sequence[str], meter: Meter
+) -> tuple[str, "np.typing.NDArray[np.float32]"]:
     """Give the embedder's name and a little-endian matrix, a row a text. Raises UsageError."""
     embedder = session.runtime.embedder.metered(meter)
     for index, text in enumerate(texts):

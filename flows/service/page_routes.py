@@ -1,4 +1,6 @@
-"""What the page asks for beyond the rest of /api/v1: pictures, corrections, feedback, history and the examination."""
+"""What the page asks for beyond the rest of /api/v1: pictures, corrections, feedback, history and
+the examination.
+"""
 
 import asyncio
 from functools import partial
@@ -26,8 +28,9 @@ router = APIRouter(prefix="/api/v1", dependencies=[Depends(needs("ask"))])
 
 
 class WorkspaceSummary(Record):
-    """What the page shows of a workspace before anything is asked; `generation` is None where nothing is indexed,
-    `sources` counts what an index run reads that names none."""
+    """What the page shows of a workspace before anything is asked; `generation` is None where
+    nothing is indexed, `sources` counts what an index run reads that names none.
+    """
 
     generation: int | None
     documents: int
@@ -60,7 +63,9 @@ def runs(service: Here, workspace: str = DEFAULT, limit: Limit = 50) -> list[Run
 async def doctor(service: Here, workspace: str = DEFAULT) -> Examination:
     """Every model, the embedding, the workspace and Prefect, each tried once."""
     work = examination(service.workspaces.runtime(workspace).settings, service.prefect or "")
-    return await asyncio.to_thread(asyncio.run, work)  # in a loop of its own: it takes the processor for seconds
+    return await asyncio.to_thread(
+        asyncio.run, work
+    )  # in a loop of its own: it takes the processor for seconds
 
 
 @router.post("/dead-letters/retry", tags=["workspace"], dependencies=EDIT)
@@ -80,16 +85,22 @@ async def graph_picture(
     workspace: str = DEFAULT,
     most: Annotated[int, Query(ge=1, le=reading.MOST_NODES)] = 150,
 ) -> Picture:
-    """An entity's neighbourhood, the paths to `other`, or the most connected entities, with a place for each."""
-    return await service.workspaces.read(workspace, lambda session: picture(session, name, most, other))
+    """An entity's neighbourhood, the paths to `other`, or the most connected entities, with a place
+    for each.
+    """
+    return await service.workspaces.read(
+        workspace, lambda session: picture(session, name, most, other)
+    )
 
 
 Name = Annotated[str, Field(min_length=1, max_length=editing.LONGEST_NAME)]
 
 
 class EditBody(BaseModel):
-    """A correction, as of `trellis graph`; a thing is called by a name or an id. merge: `other` is the same as `name`.
-    split: what `names`, or `documents`, say of it is another thing. change: it gets this kind, name or description."""
+    """A correction, as of `trellis graph`; a thing is called by a name or an id. merge: `other` is
+    the same as `name`. split: what `names`, or `documents`, say of it is another thing. change: it
+    gets this kind, name or description.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -100,7 +111,9 @@ class EditBody(BaseModel):
     documents: tuple[str, ...] = Field(default=(), max_length=1000)
     kind: Name | None = None
     new_name: Name | None = None
-    description: Annotated[str, Field(min_length=1, max_length=editing.LONGEST_DESCRIPTION)] | None = None
+    description: (
+        Annotated[str, Field(min_length=1, max_length=editing.LONGEST_DESCRIPTION)] | None
+    ) = None
 
     def change(self) -> editing.Editing:
         """What makes the edit. Raises UsageError for one that says too little, or too much."""
@@ -125,14 +138,18 @@ class ShownEdit(Edit):
 @router.get("/edits", tags=["graph"])
 async def edits(service: Here, workspace: str = DEFAULT) -> list[ShownEdit]:
     """The corrections by hand that every run applies."""
-    stored = await service.workspaces.read(workspace, lambda session: session.generation.edits.edits())
+    stored = await service.workspaces.read(
+        workspace, lambda session: session.generation.edits.edits()
+    )
     return [ShownEdit(**dict(edit), words=editing.edit_in_words(edit)) for edit in stored]
 
 
 @router.post("/edits", tags=["graph"], dependencies=EDIT)
 async def edit(body: EditBody, service: Here, workspace: str = DEFAULT) -> editing.EditReport:
     """Correct the graph, and publish it."""
-    return await service.workspaces.change(workspace, lambda runtime: editing.edit(body.change(), runtime))
+    return await service.workspaces.change(
+        workspace, lambda runtime: editing.edit(body.change(), runtime)
+    )
 
 
 @router.delete("/edits/{number}", tags=["graph"], dependencies=EDIT)
@@ -170,4 +187,6 @@ def keep_feedback(body: FeedbackBody, service: Here, workspace: str = DEFAULT) -
 @router.get("/feedback", tags=["questions"])
 def feedback(service: Here, workspace: str = DEFAULT) -> list[EvaluationQuestion]:
     """The rated questions, as rows of a question set for `trellis evaluate`."""
-    return [row.as_question for row in service.workspaces.workspace(workspace).database.feedback.list()]
+    return [
+        row.as_question for row in service.workspaces.workspace(workspace).database.feedback.list()
+    ]

@@ -1,6 +1,8 @@
-"""What there is to read in a workspace, as records: documents, entities, paths, reports, generations, settings.
+"""What there is to read in a workspace, as records: documents, entities, paths, reports,
+generations, settings.
 
-Commands, the service's interfaces and its page call these functions with an open generation or session.
+Commands, the service's interfaces and its page call these functions with an open generation or
+session.
 """
 
 import json
@@ -42,11 +44,13 @@ LAST_RUNS = 5
 MOST_NODES = 500
 
 
-# --- documents -------------------------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 
 class DocumentPage(Record):
-    """Some documents of a generation in the order of their ids; `total` is how many have the text asked for."""
+    """Some documents of a generation in the order of their ids; `total` is how many have the text
+    asked for.
+    """
 
     documents: tuple[DocumentSummary, ...]
     total: int
@@ -62,7 +66,9 @@ class PassageSpan(TextSpan):
 
 
 class SourceText(Record):
-    """A document's text, as offsets count it, with where it came from and the passages that it was cut into."""
+    """A document's text, as offsets count it, with where it came from and the passages that it was
+    cut into.
+    """
 
     document: str
     title: str
@@ -75,7 +81,9 @@ class SourceText(Record):
     spans: tuple[PassageSpan, ...] = ()
 
 
-def list_documents(generation: Generation, text: str = "", limit: int = 100, offset: int = 0) -> DocumentPage:
+def list_documents(
+    generation: Generation, text: str = "", limit: int = 100, offset: int = 0
+) -> DocumentPage:
     """The documents whose id or title holds the text, in whatever case."""
     matching = generation.documents.summaries(text)
     return DocumentPage(
@@ -90,19 +98,30 @@ def source_text(generation: Generation, document: str) -> SourceText:
     stored = generation.documents.document(document)
     spans = tuple(
         PassageSpan(
-            document=stored.id, start=chunk.start, end=chunk.end, chunk=chunk.id, heading=chunk.heading,
+            document=stored.id,
+            start=chunk.start,
+            end=chunk.end,
+            chunk=chunk.id,
+            heading=chunk.heading,
             page=stored.page_of(chunk.start),
         )
         for chunk in generation.documents.chunks(documents=[stored.id])
-    )  # fmt: skip
+    )
     sources = sorted({part.source for part in stored.parts})
     return SourceText(
-        document=stored.id, title=stored.title, language=stored.language, text=stored.text, pages=stored.pages,
-        metadata=dict(stored.metadata), sources=tuple(sources), spans=spans, generation=generation.number,
-    )  # fmt: skip
+        document=stored.id,
+        title=stored.title,
+        language=stored.language,
+        text=stored.text,
+        pages=stored.pages,
+        metadata=dict(stored.metadata),
+        sources=tuple(sources),
+        spans=spans,
+        generation=generation.number,
+    )
 
 
-# --- entities --------------------------------------------------------------------------------------------------------
+# --- entities -------------------------------------------------------------------------------------
 
 
 class Quote(TextSpan):
@@ -115,8 +134,12 @@ class Quote(TextSpan):
 class _Quotes:
     """Quotes the documents of a generation, each read once."""
 
-    def __init__(self, generation: Generation, chunks: Iterable[str] = (), documents: Iterable[str] = ()) -> None:
-        self.chunks = {chunk.id: chunk.document for chunk in generation.documents.chunks(ids=set(chunks))}
+    def __init__(
+        self, generation: Generation, chunks: Iterable[str] = (), documents: Iterable[str] = ()
+    ) -> None:
+        self.chunks = {
+            chunk.id: chunk.document for chunk in generation.documents.chunks(ids=set(chunks))
+        }
         read = generation.documents.documents({*documents, *self.chunks.values()})
         self.documents = {document.id: document for document in read}
 
@@ -137,14 +160,18 @@ class _Quotes:
 
 
 class ClaimView(Claim, Quote):
-    """A claim with what it quotes; subject and object by their names. Of an empty span the quote is empty."""
+    """A claim with what it quotes; subject and object by their names. Of an empty span the quote is
+    empty.
+    """
 
     @property
     def period(self) -> str:
         """In words; empty where the text does not say."""
         if self.since == self.until:
             return self.since or ""
-        return " ".join(f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day)
+        return " ".join(
+            f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day
+        )
 
 
 class ShownRelation(Record):
@@ -169,7 +196,9 @@ class RelationView(ShownRelation):
 
 
 class EntityView(Record):
-    """An entity with all that is known of it; relations come heaviest first, claims by what they hold and when."""
+    """An entity with all that is known of it; relations come heaviest first, claims by what they
+    hold and when.
+    """
 
     id: str
     name: str
@@ -194,7 +223,9 @@ class GraphView(Record):
 
 
 def look_up(name: str, generation: Generation) -> GraphView:
-    """All entities with this name or alias, compared as names are. Raises NotFound, which names the nearest names."""
+    """All entities with this name or alias, compared as names are. Raises NotFound, which names the
+    nearest names.
+    """
     entities = {entity.id: entity for entity in generation.graph.entities()}
     chosen = entities_named(name, list(entities.values()), generation.graph.aliases())
     ordered = sorted(chosen, key=lambda entity: (-entity.mentions, entity.id))
@@ -204,7 +235,9 @@ def look_up(name: str, generation: Generation) -> GraphView:
 
 def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Generation) -> EntityView:
     graph = generation.graph
-    relations = sorted(graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id))
+    relations = sorted(
+        graph.relations_at([entity.id]), key=lambda relation: (-relation.weight, relation.id)
+    )
     claims = sorted(
         graph.claims([entity.id]),
         key=lambda claim: (claim.kind, claim.since or claim.until or "", claim.id),
@@ -221,10 +254,13 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         return entities[end].name if end else None
 
     def relation_view(relation: Relation) -> RelationView:
-        direction, other = ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
+        direction, other = (
+            ("out", relation.target) if relation.source == entity.id else ("in", relation.source)
+        )
         quoted = tuple(statements.get(relation.id, ()))
         return RelationView.model_validate(
-            asdict(relation) | {"direction": direction, "other": name_of(other), "statements": quoted}
+            asdict(relation)
+            | {"direction": direction, "other": name_of(other), "statements": quoted}
         )
 
     def claim_view(claim: Claim) -> ClaimView:
@@ -232,11 +268,13 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         return ClaimView.model_validate(dict(claim) | dict(quotes.of(claim)) | names)
 
     return EntityView(
-        **asdict(entity), relations=tuple(map(relation_view, relations)), occurrences=len(mentions),
+        **asdict(entity),
+        relations=tuple(map(relation_view, relations)),
+        occurrences=len(mentions),
         aliases=tuple(alias for alias in graph.aliases([entity.id]) if alias.name != entity.name),
         claims=tuple(map(claim_view, claims)),
         documents=len({quotes.chunks[place.chunk] for place in mentions}),
-    )  # fmt: skip
+    )
 
 
 class EntityPage(Record):
@@ -252,14 +290,24 @@ def search_entities(generation: Generation, text: str = "", limit: int = 50) -> 
     key = simplified(fold_name(text))
     entities: Sequence[Entity] = generation.graph.entities()
     if key:
-        called = {alias.entity for alias in generation.graph.aliases() if key in simplified(fold_name(alias.name))}
-        entities = [row for row in entities if row.id in called or key in simplified(fold_name(row.name))]
+        called = {
+            alias.entity
+            for alias in generation.graph.aliases()
+            if key in simplified(fold_name(alias.name))
+        }
+        entities = [
+            row for row in entities if row.id in called or key in simplified(fold_name(row.name))
+        ]
     ordered = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    return EntityPage(entities=tuple(ordered[:limit]), total=len(ordered), generation=generation.number)
+    return EntityPage(
+        entities=tuple(ordered[:limit]), total=len(ordered), generation=generation.number
+    )
 
 
 def around(session: Session, start: Sequence[str], hops: int, limit: int) -> tuple[list[str], bool]:
-    """The entities within so many steps of some, the nearest and heaviest first; whether there are more of them."""
+    """The entities within so many steps of some, the nearest and heaviest first; whether there are
+    more of them.
+    """
     facts = session.graph.facts
     distances, queue = dict.fromkeys(start, 0), deque(start)
     while queue:
@@ -305,19 +353,26 @@ class Paths(Record):
 
 
 def paths_between(session: Session, first: str, second: str, k: int = 3) -> Paths:
-    """Up to k ways between what two names (or ids) mean. NotFound, with the nearest, where a name is unknown."""
+    """Up to k ways between what two names (or ids) mean. NotFound, with the nearest, where a name
+    is unknown.
+    """
     facts = session.graph.facts
-    sources, targets = ([entity.id for entity in entities_called(session, name)] for name in (first, second))
+    sources, targets = (
+        [entity.id for entity in entities_called(session, name)] for name in (first, second)
+    )
     chains = shortest_paths(facts, sources, targets, k)
-    stated = [place for chain in chains for relation in chain for place in facts.places(relation.id)]
+    stated = [
+        place for chain in chains for relation in chain for place in facts.places(relation.id)
+    ]
     quotes = _Quotes(session.generation, {place.chunk for place in stated})
 
     def path_step(relation: Relation) -> PathStep:
         return PathStep(
-            **asdict(relation), source_name=facts.entities[relation.source].name,
+            **asdict(relation),
+            source_name=facts.entities[relation.source].name,
             target_name=facts.entities[relation.target].name,
             statements=tuple(quotes.of(place) for place in facts.places(relation.id)),
-        )  # fmt: skip
+        )
 
     paths = []
     for chain in chains:
@@ -333,7 +388,7 @@ def paths_between(session: Session, first: str, second: str, k: int = 3) -> Path
     return Paths(paths=tuple(paths), generation=session.number)
 
 
-# --- reports ---------------------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 class ListedReport(Report):
@@ -351,8 +406,9 @@ class QuotedFinding(Finding, Quote):
 
 
 class ReportView(Report):
-    """A report from all sides: its findings quoted, the way up and the ways down, its entities, the most connected
-    first."""
+    """A report from all sides: its findings quoted, the way up and the ways down, its entities, the
+    most connected first.
+    """
 
     findings: tuple[QuotedFinding, ...]
     parent: ListedReport | None
@@ -365,17 +421,23 @@ def list_reports(generation: Generation) -> dict[str, ListedReport]:
     """All reports by community, in the order of levels, the most important first."""
     stored = generation.communities
     tree = tree_of(stored.with_reports(), stored.ratings(), lambda names: stored.reports(of=names))
-    ordered = sorted(stored.reports(), key=lambda report: (report.level, -report.rating, report.community))
+    ordered = sorted(
+        stored.reports(), key=lambda report: (report.level, -report.rating, report.community)
+    )
     return {
         report.community: ListedReport(
-            **dict(report), members=len(tree.members[report.community]), parent=tree.above[report.community],
+            **dict(report),
+            members=len(tree.members[report.community]),
+            parent=tree.above[report.community],
             children=tuple(tree.below.get(report.community, ())),
         )
         for report in ordered
-    }  # fmt: skip
+    }
 
 
-def report_view(name: str, listed: Mapping[str, ListedReport], generation: Generation) -> ReportView:
+def report_view(
+    name: str, listed: Mapping[str, ListedReport], generation: Generation
+) -> ReportView:
     """The report of this community. Raises NotFound, which names the nearest."""
     report = listed.get(name)
     if report is None:
@@ -390,19 +452,29 @@ def report_view(name: str, listed: Mapping[str, ListedReport], generation: Gener
     )
     findings = []
     for finding in report.findings:
-        first, *others = (quotes.at(place.document, place.start, place.end) for place in finding.places)
-        findings.append(QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others}))
-    (community,) = (community for community in generation.communities.communities(report.level) if community.id == name)
+        first, *others = (
+            quotes.at(place.document, place.start, place.end) for place in finding.places
+        )
+        findings.append(
+            QuotedFinding.model_validate(dict(finding) | dict(first) | {"others": others})
+        )
+    (community,) = (
+        community
+        for community in generation.communities.communities(report.level)
+        if community.id == name
+    )
     entities = generation.graph.entities(community.members)
     around = {
         "parent": listed[report.parent] if report.parent else None,
         "children": [listed[child] for child in report.children],
         "members": sorted(entities, key=lambda entity: (-entity.degree, entity.name, entity.id)),
-    }  # fmt: skip
-    return ReportView.model_validate(dict(report) | around | {"findings": findings, "generation": generation.number})
+    }
+    return ReportView.model_validate(
+        dict(report) | around | {"findings": findings, "generation": generation.number}
+    )
 
 
-# --- the workspace ---------------------------------------------------------------------------------------------------
+# --- the workspace --------------------------------------------------------------------------------
 
 
 class SourceView(Record):
@@ -415,8 +487,8 @@ class SourceView(Record):
 class Status(Record):
     """What a workspace holds; `generation` is None where nothing is indexed yet.
 
-    `usage` is what the models did for the run that published the current generation; `problems` is what is damaged or
-    lost, with remedies.
+    `usage` is what the models did for the run that published the current generation; `problems` is
+    what is damaged or lost, with remedies.
     """
 
     workspace: str
@@ -448,7 +520,9 @@ def workspace_status(runtime: Runtime) -> Status:
             with workspace.read(current.number) as generation:
                 pairs = {(part.source, part.document) for part in generation.documents.parts()}
                 counts = sorted(Counter(source for source, _ in pairs).items())
-                held["sources"] = [SourceView(source=source, documents=number) for source, number in counts]
+                held["sources"] = [
+                    SourceView(source=source, documents=number) for source, number in counts
+                ]
                 held |= {"documents": generation.documents.ids(), "usage": generation.meta.usage()}
         except StorageError as error:
             if error.message not in {problem.message for problem in problems}:
@@ -458,8 +532,11 @@ def workspace_status(runtime: Runtime) -> Status:
         if fault := workspace.database.fault:
             problems.append(WorkspaceProblem(message=fault.message, remedy=fault.remedy))
     held |= {
-        "workspace": str(workspace.root.absolute()), "workspace_bytes": size_of(workspace.root), "problems": problems,
+        "workspace": str(workspace.root.absolute()),
+        "workspace_bytes": size_of(workspace.root),
+        "problems": problems,
         "settings": json.loads(masked(settings.model_dump_json())),
-        "models": {role: runtime.models.name(role) for role in ROLES}, "embedding": runtime.embedder.name,
-    }  # fmt: skip
+        "models": {role: runtime.models.name(role) for role in ROLES},
+        "embedding": runtime.embedder.name,
+    }
     return Status.model_validate(held)

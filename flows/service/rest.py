@@ -73,12 +73,15 @@ class AskBody(AskRequest):
 
 @router.post("/ask", response_model=Answer, tags=["questions"])
 async def ask(body: AskBody, request: Request, service: Here) -> Answer | StreamingResponse:
-    """Answer a question with sources. With `stream`: events `step`, `text`, `withdrawn`, and at last `answer` (the
-    whole record) or `error`."""
+    """Answer a question with sources. With `stream`: events `step`, `text`, `withdrawn`, and at
+    last `answer` (the whole record) or `error`.
+    """
     note_question(request, service.settings, body)
     if body.stream:
         events = service.questions.events(body)
-        return StreamingResponse(event_lines(events), media_type="text/event-stream", headers=NOT_BUFFERED)
+        return StreamingResponse(
+            event_lines(events), media_type="text/event-stream", headers=NOT_BUFFERED
+        )
     return await service.questions.answer(body)
 
 
@@ -95,7 +98,9 @@ async def event_lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
 async def retrieve(body: RetrieveRequest, request: Request, service: Here) -> Retrieval:
     """The best passages for a question, without an answer."""
     note_question(request, service.settings, body)
-    return await service.questions.retrieve(body.workspace, body.question, body.options(), body.as_of)
+    return await service.questions.retrieve(
+        body.workspace, body.question, body.options(), body.as_of
+    )
 
 
 # --- documents ---
@@ -106,12 +111,16 @@ async def documents(
     at: Place, q: str = "", limit: Limit = 100, offset: Annotated[int, Query(ge=0)] = 0
 ) -> reading.DocumentPage:
     """The documents whose id or title holds `q`."""
-    return await at.read(lambda session: reading.list_documents(session.generation, q, limit, offset))
+    return await at.read(
+        lambda session: reading.list_documents(session.generation, q, limit, offset)
+    )
 
 
 @router.get("/documents/{document:path}", tags=["documents"])
 async def document(document: str, at: Place) -> reading.SourceText:
-    """The stored text of a document, as the offsets of citations count it (code points), with its passages."""
+    """The stored text of a document, as the offsets of citations count it (code points), with its
+    passages.
+    """
     return await at.read(lambda session: reading.source_text(session.generation, document))
 
 
@@ -174,7 +183,9 @@ async def forget_document(document: str, service: Here, workspace: str = DEFAULT
 
 
 def usual_sources(service: Service, workspace: str) -> tuple[str, ...]:
-    """What a run reads that names nothing: the uploads, and for the default workspace what the service was given."""
+    """What a run reads that names nothing: the uploads, and for the default workspace what the
+    service was given.
+    """
     uploads = upload_folder(service.workspaces.folder(workspace))
     given = service.sources if workspace == DEFAULT else ()
     return (*given, *([str(uploads)] if uploads.is_dir() else []))
@@ -197,10 +208,13 @@ async def index(
     wanted: RunRequest = USUAL,
     workspace: str = DEFAULT,
 ) -> IndexRun:
-    """Bring a workspace up to date with its uploaded files and usual sources; the role `admin` may name others, which
-    are files and folders of this machine."""
+    """Bring a workspace up to date with its uploaded files and usual sources; the role `admin` may
+    name others, which are files and folders of this machine.
+    """
     if wanted.sources and not caller.may("admin"):
-        raise NotAllowed("Sources by path need the role 'admin'.", "Upload files instead, or use another key.")
+        raise NotAllowed(
+            "Sources by path need the role 'admin'.", "Upload files instead, or use another key."
+        )
     return await start_run(service, workspace, wanted)
 
 
@@ -233,24 +247,32 @@ async def entities(at: Place, q: str = "", limit: Limit = 50) -> reading.EntityP
 
 @router.get("/entity", tags=["graph"])
 async def entity(name: str, at: Place) -> reading.GraphView:
-    """All that is known of the entities with a name: relations and claims with the places that state them."""
+    """All that is known of the entities with a name: relations and claims with the places that
+    state them.
+    """
     return await at.read(lambda session: reading.look_up(name, session.generation))
 
 
 @router.get("/paths", tags=["graph"])
-async def paths(first: str, second: str, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3) -> reading.Paths:
+async def paths(
+    first: str, second: str, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3
+) -> reading.Paths:
     """The ways from one entity to another (by names or ids), with the places that state each step."""
     return await at.read(lambda session: reading.paths_between(session, first, second, k))
 
 
 @router.get("/communities", tags=["graph"])
-async def communities(at: Place, level: Annotated[int | None, Query(ge=0)] = None) -> list[Community]:
+async def communities(
+    at: Place, level: Annotated[int | None, Query(ge=0)] = None
+) -> list[Community]:
     """The communities of a level (0: the broadest), or all."""
     return await at.read(lambda session: session.generation.communities.communities(level))
 
 
 @router.get("/reports", tags=["graph"])
-async def reports(at: Place, level: Annotated[int | None, Query(ge=0)] = None) -> list[reading.ListedReport]:
+async def reports(
+    at: Place, level: Annotated[int | None, Query(ge=0)] = None
+) -> list[reading.ListedReport]:
     """The reports, the broadest level first, within a level the most important first."""
     listed = await at.read(lambda session: reading.list_reports(session.generation))
     return [report for report in listed.values() if level in {None, report.level}]
@@ -260,7 +282,9 @@ async def reports(at: Place, level: Annotated[int | None, Query(ge=0)] = None) -
 async def report(community: str, at: Place) -> reading.ReportView:
     """A report with its findings quoted, the reports above and below it, and its entities."""
     return await at.read(
-        lambda session: reading.report_view(community, reading.list_reports(session.generation), session.generation)
+        lambda session: reading.report_view(
+            community, reading.list_reports(session.generation), session.generation
+        )
     )
 
 

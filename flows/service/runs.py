@@ -68,9 +68,13 @@ class IndexRuns:
     def start(self, workspace: str, folder: Path, wanted: RunRequest) -> IndexRun:
         """Begin a run, or put it in line."""
         if not wanted.sources:
-            raise UsageError("There is nothing to index.", "Upload documents first, or name sources.")
+            raise UsageError(
+                "There is nothing to index.", "Upload documents first, or name sources."
+            )
         if len(self._tasks) >= MOST_WAITING:
-            raise TooOften(f"{len(self._tasks)} index runs wait already.", "Wait until some are done.")
+            raise TooOften(
+                f"{len(self._tasks)} index runs wait already.", "Wait until some are done."
+            )
         name = f"run_{uuid.uuid4().hex[:12]}"
         run = IndexRun(id=name, workspace=workspace, sources=wanted.sources, started=utc_now())
         self._runs[run.id] = run
@@ -150,7 +154,11 @@ class IndexRuns:
             process.stdin.close()
             with suppress(TimeoutError):
                 rest = await asyncio.wait_for(process.stdout.read(), END_WITHIN)
-                ends = [message for line in rest.splitlines() if "report" in (message := json.loads(line))]
+                ends = [
+                    message
+                    for line in rest.splitlines()
+                    if "report" in (message := json.loads(line))
+                ]
                 if ends:
                     return dict(ends[0])  # it had published before it was told
             raise

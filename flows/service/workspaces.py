@@ -43,7 +43,9 @@ class Workspaces:
 
     def __init__(self, settings: Settings, sessions: Sessions = SESSIONS) -> None:
         self._folders = {DEFAULT: settings.workspace.absolute()}
-        self._folders |= {name: folder.absolute() for name, folder in settings.service.workspaces.items()}
+        self._folders |= {
+            name: folder.absolute() for name, folder in settings.service.workspaces.items()
+        }
         self._sessions = sessions
 
     @property
@@ -65,17 +67,25 @@ class Workspaces:
         """The workspace itself: its generations and databases."""
         return self.runtime(name).workspace
 
-    async def ask(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Answer:
+    async def ask(
+        self, name: str, question: str, options: AskOptions, as_of: int | None = None
+    ) -> Answer:
         """Answer from the current generation, or from number `as_of`; errors as of
         `flows.query.aask`.
 
         `options.on_text` is called in another thread. Context variables hold.
         """
-        return await self._in_models_loop(name, as_of, lambda session: answer_question(question, options, session))
+        return await self._in_models_loop(
+            name, as_of, lambda session: answer_question(question, options, session)
+        )
 
-    async def retrieve(self, name: str, question: str, options: AskOptions, as_of: int | None = None) -> Retrieval:
+    async def retrieve(
+        self, name: str, question: str, options: AskOptions, as_of: int | None = None
+    ) -> Retrieval:
         """Find the best passages, without an answer."""
-        return await self._in_models_loop(name, as_of, lambda session: retrieve_passages(question, options, session))
+        return await self._in_models_loop(
+            name, as_of, lambda session: retrieve_passages(question, options, session)
+        )
 
     async def _in_models_loop(
         self, name: str, as_of: int | None, asking: Callable[[Session], Coroutine[Any, Any, T]]

@@ -25,7 +25,9 @@ from prompts.engine.prompt_guard import neutralise, neutralised, restore
 Signature = type[dspy.Signature]
 END = "END"
 # What a schema for constrained decoding may hold everywhere; other bounds are checked when read.
-_KEYWORDS = frozenset({"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"})
+_KEYWORDS = frozenset(
+    {"type", "properties", "required", "items", "anyOf", "enum", "const", "$ref", "$defs"}
+)
 _BOUNDS = frozenset({"maxItems", "maxLength"})
 _NAMED_TAB = re.compile(r"\\t|<TAB>|\[TAB\]|<\|>|␉", re.IGNORECASE)
 # What models put between the fields of a record in place of a tab, the likeliest first.
@@ -95,7 +97,9 @@ class StepAdapter(dspy.Adapter):
         models = self._models(signature)
         lines = ["<TAB>".join([letter, *model.model_fields]) for letter, model in models.items()]
         columns = [
-            (letter, name, field) for letter, model in models.items() for name, field in model.model_fields.items()
+            (letter, name, field)
+            for letter, model in models.items()
+            for name, field in model.model_fields.items()
         ]
         remarks = [f"- {a} {name}: {it.description}" for a, name, it in columns if it.description]
         several = any(_is_several(field) for _, _, field in columns)
@@ -263,7 +267,9 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
-def user_message(signature: Signature, inputs: Mapping[str, Any], whole: bool = True, language: str = "") -> Message:
+def user_message(
+    signature: Signature, inputs: Mapping[str, Any], whole: bool = True, language: str = ""
+) -> Message:
     """The inputs that are not empty, neutralised, and the language to write in.
 
     A missing input is a TypeError: an empty prompt would be answered with invention.
@@ -420,7 +426,9 @@ def _record(model: type[BaseModel], values: list[str]) -> BaseModel:
         return _without_unread(model, record, error)
 
 
-def _without_unread(model: type[BaseModel], record: Mapping[str, Any], problem: ValidationError) -> BaseModel:
+def _without_unread(
+    model: type[BaseModel], record: Mapping[str, Any], problem: ValidationError
+) -> BaseModel:
     """The record with the 7 of "7/10", or without an optional field that cannot be read."""
     wrong = {str(error["loc"][0]) for error in problem.errors(include_url=False)}
     scored = {name: number_of(str(record[name])) for name in wrong & record.keys()}

@@ -21,7 +21,10 @@ REPEATED = 3  # an answer goes round when it says the same thing this often
 _NARROW = bytes(byte for byte in range(256) if not (0x2E <= byte <= 0x9F or 0xAC <= byte <= 0xD7))
 # How model families mark their thinking and the answer after it.
 _THOUGHTS = [
-    *((f"<{it}>", f"</{it}>") for it in ("think", "thinking", "thought", "reasoning", "seed:think")),
+    *(
+        (f"<{it}>", f"</{it}>")
+        for it in ("think", "thinking", "thought", "reasoning", "seed:think")
+    ),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),

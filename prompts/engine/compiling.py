@@ -41,7 +41,9 @@ def compile_step(
     def metric(example: dspy.Example, prediction: dspy.Prediction, *_: object) -> float:
         return worth(dict(example), dict(prediction))
 
-    def metric_in_words(example: dspy.Example, prediction: dspy.Prediction, *_: object) -> dspy.Prediction:
+    def metric_in_words(
+        example: dspy.Example, prediction: dspy.Prediction, *_: object
+    ) -> dspy.Prediction:
         score = metric(example, prediction)
         wanted = {name: example[name] for name in (*outputs, "gold") if name in example}
         return dspy.Prediction(score=score, feedback=f"Worth {score:g}. Expected: {wanted}.")
@@ -58,7 +60,9 @@ def compile_step(
                 )
                 compiled = bootstrap.compile(module, trainset=known)
             elif by == "mipro":
-                mipro = dspy.MIPROv2(metric=metric, prompt_model=lm, task_model=lm, auto="light", seed=seed)
+                mipro = dspy.MIPROv2(
+                    metric=metric, prompt_model=lm, task_model=lm, auto="light", seed=seed
+                )
                 compiled = mipro.compile(module, trainset=known, max_labeled_demos=labelled)
             else:
                 gepa = dspy.GEPA(metric=metric_in_words, reflection_lm=lm, auto="light", seed=seed)

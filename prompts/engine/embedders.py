@@ -65,7 +65,9 @@ class Embedder(ABC):
     tells_queries = False  # whether the model may have a prompt of its own for queries
     kept_after = 256
 
-    def __init__(self, model: str, cache: VectorCache | None, form: EmbeddingForm | None = None) -> None:
+    def __init__(
+        self, model: str, cache: VectorCache | None, form: EmbeddingForm | None = None
+    ) -> None:
         self.form = form or EmbeddingForm()
         self.name = self.form.named(model)
         self.cache = cache

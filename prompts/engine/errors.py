@@ -49,7 +49,9 @@ class BudgetSpent(EngineError):
     """Too little is left of the budget for the next call; `unit` is "tokens" or "USD"."""
 
     def __init__(self, spent: float, budget: float, needed: float, unit: str) -> None:
-        super().__init__(f"{spent:,} of {budget:,} {unit} are spent; the next call may take {needed:,}.")
+        super().__init__(
+            f"{spent:,} of {budget:,} {unit} are spent; the next call may take {needed:,}."
+        )
         self.spent = spent
         self.budget = budget
         self.needed = needed

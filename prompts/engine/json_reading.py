@@ -30,7 +30,9 @@ _GOES_ON = re.compile(r"[\"'”’]\s*[,:\]}]")  # the text before this was with
 _CHOICE = re.compile(r"'([^']*)'")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _CODE = re.compile(r"\\u([0-9a-f]{4})")
-_ENDS_VALUE = re.compile(r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.IGNORECASE)
+_ENDS_VALUE = re.compile(
+    r"(?:(?<!\\)[\"'”’]|[\]{\d]|true|false|null|none)[\s,}]*\}\Z", re.IGNORECASE
+)
 _OF_SO_MANY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*\d+|\([^)]*\))\s*")
 
 

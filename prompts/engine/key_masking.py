@@ -42,8 +42,18 @@ def keep_secret(words: Iterable[str | None]) -> None:
 def _forms(secret: str) -> set[str]:
     """A secret as it stands, in a URL, in HTML, and in JSON: once, or in JSON that a JSON holds."""
     signs = [f"\\u{ord(sign):04x}" for sign in secret]
-    forms = {secret, secret.lower(), quote(secret, safe=""), quote_plus(secret), html.escape(secret)}
-    forms |= {secret.replace("/", "\\/"), "".join(signs), json.dumps(secret, ensure_ascii=False)[1:-1]}
+    forms = {
+        secret,
+        secret.lower(),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        html.escape(secret),
+    }
+    forms |= {
+        secret.replace("/", "\\/"),
+        "".join(signs),
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
     for _ in range(2):
         forms |= {json.dumps(form)[1:-1] for form in forms}
     return forms

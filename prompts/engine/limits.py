@@ -68,7 +68,9 @@ class _Ticket:
 class Limits:
     """Admission to one server; without a `rate_limiter` there is no limit a minute."""
 
-    def __init__(self, concurrency: int, rate_limiter: RateLimiter | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, concurrency: int, rate_limiter: RateLimiter | None = None, clock: Clock | None = None
+    ) -> None:
         self.concurrency = concurrency
         self.in_flight = 0
         self._clock = clock or Clock()

@@ -71,7 +71,9 @@ _CACHED_PREFIX = 256  # tokens: a smaller count may leave out a prefix that the 
 # Parameters that every provider has under one name.
 _TYPED = {"top_p", "seed", "frequency_penalty", "presence_penalty"}
 # DSPy warns of a cut answer; ours is asked for again.
-logging.getLogger("dspy.clients.lm").addFilter(lambda record: not (TRY.get() and "truncated" in record.msg))
+logging.getLogger("dspy.clients.lm").addFilter(
+    lambda record: not (TRY.get() and "truncated" in record.msg)
+)
 
 
 class AnswerCache(Protocol):

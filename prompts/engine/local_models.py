@@ -100,7 +100,9 @@ class SentenceTransformerEmbedder(Embedder):
         tokenizer = self._model.tokenizer
         if not getattr(tokenizer, "is_fast", False):
             return super()._tokens(text)
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        encoded = tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
         return word_tokens([start for start, _ in encoded["offset_mapping"]], encoded.word_ids())
 
     def _encode(self, texts: list[str], query: bool) -> Floats:
@@ -113,7 +115,9 @@ class SentenceTransformerEmbedder(Embedder):
 class CrossEncoder:
     """A cross-encoder that is loaded at its first use."""
 
-    def __init__(self, name: str, *, backend: Backend = "torch", allow_download: bool = False) -> None:
+    def __init__(
+        self, name: str, *, backend: Backend = "torch", allow_download: bool = False
+    ) -> None:
         self.name = name
         self._loaded_by = name, backend, allow_download
 
@@ -131,7 +135,9 @@ class CrossEncoder:
         """A row for each pair of texts, a column for each label."""
         import torch  # it takes seconds to load
 
-        logits = self._model.predict(pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        logits = self._model.predict(
+            pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False
+        )
         return np.asarray(logits, np.float64).reshape(len(pairs), -1)
 
     def relevance(self, query: str, passages: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -146,7 +152,9 @@ class CrossEncoderReranker(CrossEncoder, Reranker):
     Raises ModelUnavailable at the first question where the model has several outputs.
     """
 
-    def __init__(self, name: str, *, backend: Backend = "torch", allow_download: bool = False) -> None:
+    def __init__(
+        self, name: str, *, backend: Backend = "torch", allow_download: bool = False
+    ) -> None:
         CrossEncoder.__init__(self, name, backend=backend, allow_download=allow_download)
         Reranker.__init__(self, name)
 
@@ -158,7 +166,9 @@ class CrossEncoderReranker(CrossEncoder, Reranker):
                 "Name a reranker, which has one output.",
             )
         room = int(self._model.max_seq_length or 512) - rough_tokens(query)
-        pieces = [[text] if rough_tokens(text) <= room else stretches(text) or [text] for text in passages]
+        pieces = [
+            [text] if rough_tokens(text) <= room else stretches(text) or [text] for text in passages
+        ]
         every = [piece for group in pieces for piece in group]
         values = iter(self.relevance(query, every).tolist())
         best = [max(next(values) for _ in group) for group in pieces]

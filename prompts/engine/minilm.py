@@ -64,7 +64,9 @@ class MiniLM:
 
     def _ids(self, text: str) -> Ids:
         ids = self.tokenizer.encode(text).ids
-        return np.array(ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]], np.int64)
+        return np.array(
+            ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]], np.int64
+        )
 
     def _forward(self, sequences: list[Ids]) -> Floats:
         lengths = [len(sequence) for sequence in sequences]
@@ -73,7 +75,9 @@ class MiniLM:
         positions = np.concatenate([np.arange(length) for length in lengths])
         x = self._tensors["embeddings.word_embeddings.weight"][np.concatenate(sequences)]
         x = x + self._tensors["embeddings.position_embeddings.weight"][positions]
-        x = self._norm(x + self._tensors["embeddings.token_type_embeddings.weight"][0], "embeddings")
+        x = self._norm(
+            x + self._tensors["embeddings.token_type_embeddings.weight"][0], "embeddings"
+        )
         for layer in (f"encoder.layer.{number}" for number in range(_LAYERS)):
             own = f"{layer}.attention"
             q, k, v = (self._dense(x, f"{own}.self.{it}") for it in ("query", "key", "value"))

@@ -289,4 +289,6 @@ def _check_role(role: str) -> None:
     if role not in ROLES:
         near = difflib.get_close_matches(role, ROLES, n=1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
-        raise ModelMisconfigured(f"There is no role {role!r}", f"{meant}The roles are: {', '.join(ROLES)}.")
+        raise ModelMisconfigured(
+            f"There is no role {role!r}", f"{meant}The roles are: {', '.join(ROLES)}."
+        )

@@ -53,7 +53,9 @@ def open_embedder(  # noqa: PLR0913 -- what the settings hold
         return NoEmbedder()
     if name == "bundled" or (name in {None, "", BUNDLED} and not base_url):
         if form and (form.query_prompt or form.passage_prompt):
-            raise ModelMisconfigured("The bundled embedding knows no prompts.", "Leave them empty, or name a model.")
+            raise ModelMisconfigured(
+                "The bundled embedding knows no prompts.", "Leave them empty, or name a model."
+            )
         return BundledMiniLM(cache, form)
     if not name:
         raise ModelMisconfigured(f"No embedding model is named for {base_url!r}.", EMBEDDINGS)
@@ -61,7 +63,9 @@ def open_embedder(  # noqa: PLR0913 -- what the settings hold
     if served is not None:
         return ApiEmbedder(served, cache, form)
     if is_local_model(name):
-        return SentenceTransformerEmbedder(name, cache, form, backend=backend, allow_download=allow_download)
+        return SentenceTransformerEmbedder(
+            name, cache, form, backend=backend, allow_download=allow_download
+        )
     raise ModelMisconfigured(f"There is no embedding {name!r}.", EMBEDDINGS)
 
 

@@ -39,7 +39,9 @@ class Patience:
             return self.seconds
         return FIRST_WORD + call.tokens() / READS + (0 if streamed else call.max_tokens / WRITES)
 
-    async def wait(self, work: Coroutine[Any, Any, T], call: Call, first: float, heard: list[float]) -> T:
+    async def wait(
+        self, work: Coroutine[Any, Any, T], call: Call, first: float, heard: list[float]
+    ) -> T:
         """The result of the work; TimeoutError where the server is silent for too long.
 
         The work adds to `heard` when a piece of the answer came.

@@ -31,7 +31,9 @@ _SIGNS = (
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|THINK"
     r"|IMG|IMG_BREAK|IMG_END|gMASK|MASK|CLS|SEP|PAD|BOS|EOS)\])"
 )
-_HARMFUL = re.compile(f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE)
+_HARMFUL = re.compile(
+    f"(?P<sign>{_SIGNS})|(?P<unseen>[{_UNSEEN}])|(?P<ours>[{_BLOCK}])", re.IGNORECASE
+)
 # Every sign and every such character begins with one of these; this is ten times as fast.
 _MAYBE = re.compile("[\\[#<◁\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U0010ffff]")
 _HARMLESS = re.compile(f"{_BREAK}([{_BLOCK}]?)|([{_BLOCK}])")

@@ -90,7 +90,9 @@ class Endpoint:
 @cache
 def _providers(table: str = "direct") -> dict[str, Provider]:
     """The providers of a table of `providers.toml`; those that DSPy calls have no address."""
-    data: dict[str, Any] = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
+    data: dict[str, Any] = tomllib.loads(
+        Path(__file__).with_name("providers.toml").read_text(encoding="utf-8")
+    )
     if table == "through_dspy":
         return {name: Provider() for name in data[table].split()}
     rows = data[table].items()

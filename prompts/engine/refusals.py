@@ -86,7 +86,9 @@ class Failure(Exception):
     server refused in this one. `words` and `status` are the server's.
     """
 
-    def __init__(self, error: EngineError, *, retryable: bool = False, broken: bool = False) -> None:
+    def __init__(
+        self, error: EngineError, *, retryable: bool = False, broken: bool = False
+    ) -> None:
         super().__init__(str(error))
         self.error = error
         self.retryable = retryable
@@ -149,7 +151,9 @@ def refused(
     return failure
 
 
-def _final_error(where: tuple[str, str], status: int, words: str, setting: str) -> tuple[type[EngineError], str] | None:
+def _final_error(
+    where: tuple[str, str], status: int, words: str, setting: str
+) -> tuple[type[EngineError], str] | None:
     """The error that no further try can mend, and its remedy."""
     of_lm, bad = setting == "TRELLIS_LM", status in {400, 404, 413, 422, 500}
     of_embedding = setting == "TRELLIS_EMBEDDING"

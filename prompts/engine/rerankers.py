@@ -37,7 +37,9 @@ class Reranker(ABC):
         view.meter = meter
         return view
 
-    def _enter(self, query: str, passages: Sequence[str], started: float, cost: float | None) -> None:
+    def _enter(
+        self, query: str, passages: Sequence[str], started: float, cost: float | None
+    ) -> None:
         tokens = sum(rough_tokens(query) + rough_tokens(passage) for passage in passages)
         seconds = time.monotonic() - started
         spent = Spent(calls=1, input_tokens=tokens, cost_usd=cost, seconds=seconds)
@@ -46,7 +48,9 @@ class Reranker(ABC):
 
 class _Score(BaseModel):
     index: int
-    score: float = Field(validation_alias=AliasChoices("relevance_score", "score"), allow_inf_nan=False)
+    score: float = Field(
+        validation_alias=AliasChoices("relevance_score", "score"), allow_inf_nan=False
+    )
 
 
 class _RerankResponse(BaseModel):

@@ -24,7 +24,9 @@ Role = Literal[
 ]
 ROLES: tuple[Role, ...] = get_args(Role)
 # Nobody waits for these with a question on the screen.
-BACKGROUND: frozenset[Role] = frozenset({"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"})
+BACKGROUND: frozenset[Role] = frozenset(
+    {"extract", "resolve", "summarize", "report", "judge", "tune", "synthesize"}
+)
 
 
 def priority(role: Role) -> int:

@@ -181,7 +181,9 @@ class SpendBudget:
         return self.tokens is not None or self.usd is not None
 
     @asynccontextmanager
-    async def reserved(self, tokens_in: int, tokens_out: int, price: Price | None) -> AsyncIterator[MeteredCall]:
+    async def reserved(
+        self, tokens_in: int, tokens_out: int, price: Price | None
+    ) -> AsyncIterator[MeteredCall]:
         """Around one call that takes at most so much. Raises BudgetSpent where that is too much."""
         bill = MeteredCall((tokens_in, tokens_out), price)
         while self.limited and not self._begin(bill):  # noqa: ASYNC110 -- others may be threads

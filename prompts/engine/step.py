@@ -182,7 +182,9 @@ class StepModule(dspy.Predict):
         of, role = self.of, self.of.role
         lm = of.models.lm_or_none(role, inputs.pop("lm", None) or self.lm or of.lm)
         if lm is None:
-            raise TypeError(f"The step {self.step!r} has no offline version; give the role {role!r} a model.")
+            raise TypeError(
+                f"The step {self.step!r} has no offline version; give the role {role!r} a model."
+            )
         record = partial(of.models.meter.record, self.step, lm.model)
         unread: list[str] = []
         reader = partial(self._read, inputs, unread)
@@ -200,7 +202,9 @@ class StepModule(dspy.Predict):
         state: dict[str, object] = super(StepModule, plain).dump_state(json_mode)
         return {**state, "step": self.step, "shape": self.shape}
 
-    def load_state(self, state: dict[str, object], *, allow_unsafe_lm_state: bool = False) -> "StepModule":
+    def load_state(
+        self, state: dict[str, object], *, allow_unsafe_lm_state: bool = False
+    ) -> "StepModule":
         """Load a saved state; ModelMisconfigured where it is another step's or version's."""
         rest = {**state, "lm": None}
         step, shape = rest.pop("step", None), rest.pop("shape", None)
@@ -234,7 +238,9 @@ class StepModule(dspy.Predict):
 
     # --- the prompt ------------------------------------------------------------------------------
 
-    def messages(self, inputs: Inputs, demos: Sequence[Mapping[str, Any]] | None = None) -> tuple[Message, ...]:
+    def messages(
+        self, inputs: Inputs, demos: Sequence[Mapping[str, Any]] | None = None
+    ) -> tuple[Message, ...]:
         """What the model reads for these inputs; `demos` take the place of the step's own."""
         shown = demos or self.demos or self._examples(inputs)
         form, language = self.of.output_format, self._language(inputs)
@@ -325,7 +331,9 @@ class StepModule(dspy.Predict):
         """
         for text in texts(dict(outputs)):
             if text in self._example_sentences and text not in str(inputs):
-                raise NotAsAsked(f"it repeats the example of the prompt ({text[:60]!r}) instead of what was given.")
+                raise NotAsAsked(
+                    f"it repeats the example of the prompt ({text[:60]!r}) instead of what was given."
+                )
         given = "\n".join(texts(dict(inputs)))
         strays = [name for name in self._example_names if name not in given]
         if not strays:

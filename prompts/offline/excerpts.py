@@ -1,10 +1,11 @@
 """The excerpts of passages that speak most of a question: what is shown where no model answers.
 
-A passage is split into units: sentences, list items, table rows, lines of code. Two scores make up a unit's relevance:
-BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the collection's idf, as a share of the best
-unit's; and, with twice its weight, the cosine of its embedding with the question's. Further excerpts are chosen by
-maximal marginal relevance (Carbonell and Goldstein 1998). An excerpt is a span of the text: the unit, and what follows
-it in its section while there is room. Whether it answers the question is for the reader to judge.
+A passage is split into units: sentences, list items, table rows, lines of code. Two scores make up
+a unit's relevance: BM25 (Robertson and Zaragoza 2009) of the unit under its headings, with the
+collection's idf, as a share of the best unit's; and, with twice its weight, the cosine of its
+embedding with the question's. Further excerpts are chosen by maximal marginal relevance (Carbonell
+and Goldstein 1998). An excerpt is a span of the text: the unit, and what follows it in its section
+while there is room. Whether it answers the question is for the reader to judge.
 """
 
 from collections import Counter
@@ -17,27 +18,37 @@ from prompts.text.segment import Unit, quotable_units
 
 # The inverse document frequency of a term in the collection.
 Rarity = Callable[[str], float]
-# The cosine of a question with each of the texts, by the collection's embedding; 0 where it cannot read them.
+# The cosine of a question with each of the texts, by the collection's embedding; 0 where it cannot
+# read them.
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 
 MOST_EXCERPTS = 4
-# Characters of the best excerpt, and of each further one: in running text, and in a text that is laid out in lines,
-# where a section reads as a whole.
+# Characters of the best excerpt, and of each further one: in running text, and in a text that is
+# laid out in lines, where a section reads as a whole.
 FIRST_ROOM, FURTHER_ROOM = 250, 150
 FIRST_SECTION, FURTHER_SECTION = 500, 300
 PARAGRAPH = 600  # characters of a line on average, below which a text is laid out
 FULL = 4  # terms from which a sentence counts in full: "Agreed." and "4 Staff" say little alone
 K1, B = 1.2, 0.75  # of BM25, as its authors recommend
-MEANING = 2.0  # what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
+# what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
+MEANING = 2.0
 COMPARED = 36  # units whose meaning is compared with the question: the best by BM25
-DIVERSITY = 0.2  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
-LEAST_COSINE = 0.25  # a unit without a word of the question is shown from this nearness in meaning on
-HEADING_WEIGHT = 0.5  # a term that stands in the heading or title alone, beside one that stands in the unit
+DIVERSITY = (
+    0.2  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
+)
+LEAST_COSINE = (
+    0.25  # a unit without a word of the question is shown from this nearness in meaning on
+)
+HEADING_WEIGHT = (
+    0.5  # a term that stands in the heading or title alone, beside one that stands in the unit
+)
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that was found: `number` counts from 1, the best first; an empty `language` is told from the text."""
+    """A passage that was found: `number` counts from 1, the best first; an empty `language` is told
+    from the text.
+    """
 
     number: int
     title: str
@@ -48,7 +59,8 @@ class OfferedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The span `[start:end]` of a passage's text, of which `[start:best_end]` is the unit that was found.
+    """The span `[start:end]` of a passage's text, of which `[start:best_end]` is the unit that was
+    found.
 
     `header` is the span of the row that names the columns, where the excerpt is a row of a table.
     """
@@ -71,13 +83,15 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptAnswer:
-    """Excerpts, the best first, and the label above them; none where nothing speaks of the question."""
+    """Excerpts, the best first, and the label above them; none where nothing speaks of the
+    question.
+    """
 
     excerpts: tuple[Excerpt, ...]
     label: str
 
 
-# --- relevance -------------------------------------------------------------------------------------
+# --- relevance ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +112,9 @@ class _Candidate:
     @property
     def read(self) -> str:
         """The unit as its meaning is compared: under its heading."""
-        heading = self.unit.heading or self.passage.heading.rpartition(" > ")[2] or self.passage.title
+        heading = (
+            self.unit.heading or self.passage.heading.rpartition(" > ")[2] or self.passage.title
+        )
         return f"{heading}: {self.text}" if heading else self.text
 
     @property
@@ -110,16 +126,24 @@ class _Candidate:
 
 
 def best_excerpts(
-    question: str, passages: Sequence[OfferedPassage], rarity: Rarity, similarity: Similarity | None = None
+    question: str,
+    passages: Sequence[OfferedPassage],
+    rarity: Rarity,
+    similarity: Similarity | None = None,
 ) -> ExcerptAnswer:
-    """The excerpts that speak most of the question, at most `MOST_EXCERPTS`; by words alone without `similarity`."""
+    """The excerpts that speak most of the question, at most `MOST_EXCERPTS`; by words alone without
+    `similarity`.
+    """
     spoken = frozenset(passage.language or language_of(passage.text) for passage in passages)
     language = language_among(question, spoken)
     candidates = _ranked_by_words(question, passages, rarity, language)
     if similarity is not None and candidates:
         compared, rest = candidates[:COMPARED], candidates[COMPARED:]
         cosines = similarity(question, [candidate.read for candidate in compared])
-        compared = [replace(one, cosine=float(cosine)) for one, cosine in zip(compared, cosines, strict=True)]
+        compared = [
+            replace(one, cosine=float(cosine))
+            for one, cosine in zip(compared, cosines, strict=True)
+        ]
         candidates = [*compared, *(replace(candidate, cosine=0.0) for candidate in rest)]
     speaking = [one for one in candidates if one.lexical > 0 or (one.cosine or 0.0) >= LEAST_COSINE]
     return ExcerptAnswer(tuple(_chosen(speaking)), language.label)
@@ -131,9 +155,13 @@ def _ranked_by_words(
     """All units by BM25 as a share of the best one's; equal ones in the order of the passages."""
     weights = {term: rarity(term) for term in language.content_terms(question)}
     units_of = [
-        (passage, place, unit) for passage in passages for place, unit in enumerate(quotable_units(passage.text))
+        (passage, place, unit)
+        for passage in passages
+        for place, unit in enumerate(quotable_units(passage.text))
     ]
-    counted = [_terms(passage.text[unit.start : unit.end], language) for passage, _, unit in units_of]
+    counted = [
+        _terms(passage.text[unit.start : unit.end], language) for passage, _, unit in units_of
+    ]
     mean = sum(terms.total() for terms in counted) / max(len(counted), 1) or 1.0
     found = []
     for (passage, place, unit), terms in zip(units_of, counted, strict=True):
@@ -143,7 +171,10 @@ def _ranked_by_words(
         found.append(_Candidate(passage, place, unit, frozenset(terms), score))
     best = max((candidate.lexical for candidate in found), default=0.0) or 1.0
     scaled = [replace(candidate, lexical=candidate.lexical / best) for candidate in found]
-    return sorted(scaled, key=lambda candidate: (-candidate.lexical, candidate.passage.number, candidate.place))
+    return sorted(
+        scaled,
+        key=lambda candidate: (-candidate.lexical, candidate.passage.number, candidate.place),
+    )
 
 
 @lru_cache(maxsize=16_384)
@@ -151,7 +182,9 @@ def _terms(text: str, language: Language) -> Counter[str]:
     return Counter(language.terms(text.replace("_", " ")))
 
 
-def _bm25(weights: Mapping[str, float], terms: Counter[str], above: Counter[str], length: float) -> float:
+def _bm25(
+    weights: Mapping[str, float], terms: Counter[str], above: Counter[str], length: float
+) -> float:
     """BM25 of a unit; a term that only its headings hold counts `HEADING_WEIGHT` of one occurrence."""
     score = 0.0
     for term, weight in weights.items():
@@ -167,7 +200,10 @@ def _chosen(candidates: Sequence[_Candidate]) -> list[Excerpt]:
     rest = list(candidates)
     while rest and len(excerpts) < MOST_EXCERPTS:
         best = max(
-            rest, key=lambda one: one.relevance - DIVERSITY * max((_alike(one, other) for other in shown), default=0)
+            rest,
+            key=lambda one: (
+                one.relevance - DIVERSITY * max((_alike(one, other) for other in shown), default=0)
+            ),
         )
         shown.append(best)
         excerpts.append(_read_on(best, excerpts))
@@ -183,12 +219,15 @@ def _alike(one: _Candidate, other: _Candidate) -> float:
 def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
     """Whether an excerpt holds a unit, or its text: passages of one document may share sentences."""
     same = excerpt.passage == candidate.passage
-    return (same and excerpt.start <= candidate.unit.start < excerpt.end) or candidate.text in excerpt.text
+    return (
+        same and excerpt.start <= candidate.unit.start < excerpt.end
+    ) or candidate.text in excerpt.text
 
 
 def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
-    """A unit with those that follow it under the same heading, up to the next excerpt and while there is room; a row of
-    a table alone."""
+    """A unit with those that follow it under the same heading, up to the next excerpt and while
+    there is room; a row of a table alone.
+    """
     laid_out = len(candidate.passage.text) < PARAGRAPH * candidate.passage.text.strip().count("\n")
     rooms = (FIRST_SECTION, FURTHER_SECTION) if laid_out else (FIRST_ROOM, FURTHER_ROOM)
     room = rooms[bool(before)]
@@ -198,18 +237,23 @@ def _read_on(candidate: _Candidate, before: Sequence[Excerpt]) -> Excerpt:
     if unit.kind == "row":
         return Excerpt(passage, unit.start, end, end, unit.heading or passage.heading, unit.header)
     for following in quotable_units(passage.text)[candidate.place + 1 :]:
-        if following.heading != unit.heading or following.end - unit.start > room or following.start in taken:
+        if (
+            following.heading != unit.heading
+            or following.end - unit.start > room
+            or following.start in taken
+        ):
             break
         end = following.end
     return Excerpt(passage, unit.start, end, unit.end, unit.heading or passage.heading, unit.header)
 
 
-# --- how they are shown ----------------------------------------------------------------------------
+# --- how they are shown ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ShownExcerpts:
-    """The excerpts as text; what each marker in it quotes, (passage number, start, end); and where markers end.
+    """The excerpts as text; what each marker in it quotes, (passage number, start, end); and where
+    markers end.
 
     Other brackets in the text are the documents' own.
     """
@@ -220,7 +264,9 @@ class ShownExcerpts:
 
 
 def shown(answer: ExcerptAnswer) -> ShownExcerpts:
-    """The excerpts as Markdown quotes in order, the best first, each under its heading and with its marker."""
+    """The excerpts as Markdown quotes in order, the best first, each under its heading and with its
+    marker.
+    """
     lines = [answer.label] if answer.excerpts else []
     marks = []
     above = ""
@@ -228,7 +274,9 @@ def shown(answer: ExcerptAnswer) -> ShownExcerpts:
         if excerpt.heading and excerpt.heading != above:
             lines.append(excerpt.heading)
         above = excerpt.heading
-        table = f"{excerpt.header_text}\n|{' --- |' * _columns(excerpt)}\n" if excerpt.header else ""
+        table = (
+            f"{excerpt.header_text}\n|{' --- |' * _columns(excerpt)}\n" if excerpt.header else ""
+        )
         text = table + _balanced(excerpt.text)
         marked = text + ("\n" if table or text.endswith("```") else " ") + f"[{marker}]"
         lines += [f"> {line}".rstrip() for line in marked.splitlines()]

@@ -41,9 +41,15 @@ _LONGEST_CELL = 80
 def extract_offline(title: str, passage: str) -> Extracted:
     """Names and relations of a passage; a pronoun that opens a sentence means the title's thing."""
     pieces = [unit for unit in units(passage) if unit.kind != "code"]
-    cells = [cell for piece in pieces if piece.kind == "row" for cell in _named_cells(passage, piece)]
+    cells = [
+        cell for piece in pieces if piece.kind == "row" for cell in _named_cells(passage, piece)
+    ]
     others = names_in(passage, [(piece.start, piece.end) for piece in pieces], title)
-    free = [name for name in others if all(name.end <= cell.start or cell.end <= name.start for cell in cells)]
+    free = [
+        name
+        for name in others
+        if all(name.end <= cell.start or cell.end <= name.start for cell in cells)
+    ]
     names = sorted([*cells, *free], key=lambda name: name.start)
     topic = _topic_name(title, names)
     relations: dict[tuple[str, str, str], RelationFound] = {}
@@ -61,7 +67,10 @@ def extract_offline(title: str, passage: str) -> Extracted:
             relations.setdefault((relation.source, relation.target, relation.predicate), relation)
     for owner, alias, words in _stated_aliases(passage, names):
         relations[owner, alias, ALIAS_PREDICATE] = _stated(owner, ALIAS_PREDICATE, alias, words)
-    entities = [EntityFound(name=name, kind=kind, description=described[name]) for name, kind in kinds.items()]
+    entities = [
+        EntityFound(name=name, kind=kind, description=described[name])
+        for name, kind in kinds.items()
+    ]
     return Extracted(entities=entities, relations=list(relations.values()))
 
 
@@ -85,7 +94,9 @@ def _topic_name(title: str, names: Sequence[NameSpan]) -> str:
 # --- relations -----------------------------------------------------------------------------------
 
 
-def _of_sentence(text: str, unit: Unit, names: Sequence[NameSpan], topic: str) -> Iterator[RelationFound]:
+def _of_sentence(
+    text: str, unit: Unit, names: Sequence[NameSpan], topic: str
+) -> Iterator[RelationFound]:
     """Relations of neighbouring names; a list shares the source and the words before it."""
     sentence = text[unit.start : unit.end]
     pronoun = PRONOUN.match(text, unit.start, names[0].start if names else unit.start)
@@ -93,7 +104,9 @@ def _of_sentence(text: str, unit: Unit, names: Sequence[NameSpan], topic: str) -
     source = predicate = ""
     for name in names:
         words = _predicate(text[position : name.start])
-        if predicate and words in _PREPOSITIONS:  # "founded in Velin by Ada Korb": not Velin was, by her
+        if (
+            predicate and words in _PREPOSITIONS
+        ):  # "founded in Velin by Ada Korb": not Velin was, by her
             kept = [word for word in predicate.split() if word not in _PREPOSITIONS]
             predicate = " ".join([*kept, words])
         elif words or not predicate:
@@ -110,7 +123,9 @@ def _of_row(text: str, unit: Unit, names: Sequence[NameSpan], _: str) -> Iterato
     for before, name in pairwise(names):
         label = _predicate(text[before.end : name.start].rpartition("|")[2].partition(":")[0])
         if name.text != names[0].text:
-            yield _stated(names[0].text, label or _together(name), name.text, text[unit.start : unit.end])
+            yield _stated(
+                names[0].text, label or _together(name), name.text, text[unit.start : unit.end]
+            )
 
 
 def _together(name: NameSpan) -> str:
@@ -131,7 +146,11 @@ def _predicate(between: str) -> str:
     words = _WORD.findall(_LEFT_OUT.sub(" ", between).lower())
     if any("\u4e00" <= word[0] <= "\u9fff" for word in words):
         text = "".join(words)
-        return "" if len(text) > _MOST_HAN or text in _ZH_LISTING or _ZH_CLAUSE.search(between) else text
+        return (
+            ""
+            if len(text) > _MOST_HAN or text in _ZH_LISTING or _ZH_CLAUSE.search(between)
+            else text
+        )
     return " ".join(words if len(words) <= _MOST_WORDS else [*words[:4], "…", *words[-3:]])
 
 
@@ -155,9 +174,13 @@ def _kind_of_cell(text: str) -> str:
     words = _CELL_WORD.findall(text)
     if not 0 < len(words) <= _MOST_WORDS or len(text) > _LONGEST_CELL or re.search("[!?;:]", text):
         return ""
-    if not text.lstrip(".")[:1].isupper() or any(word[0].islower() and word not in _LINKING for word in words):
+    if not text.lstrip(".")[:1].isupper() or any(
+        word[0].islower() and word not in _LINKING for word in words
+    ):
         return ""
-    if len(words) == 1 and (words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2):
+    if len(words) == 1 and (
+        words[0].lower() in STOPWORDS or usually_lower(words[0]) or len(words[0]) < 2
+    ):
         return ""
     return kind_of_words([word.lower().rstrip(".") for word in words]) or "thing"
 
@@ -184,7 +207,11 @@ def _stated_aliases(text: str, names: Sequence[NameSpan]) -> Iterator[tuple[str,
         if not same and _BRACKET.match(gap):
             # A short form, or a translation: "海岸水文研究所(Coastal Hydrology Institute)".
             glossed = is_han(first.text) != is_han(second.text)
-            same = glossed or _abbreviates(second.text, first.text) or _abbreviates(first.text, second.text)
+            same = (
+                glossed
+                or _abbreviates(second.text, first.text)
+                or _abbreviates(first.text, second.text)
+            )
         if same:
             yield first.text, second.text, text[first.start : second.end]
 
@@ -195,7 +222,10 @@ def _abbreviates(short: str, name: str) -> bool:
     if len(letters) < 2 or not all(sign.isupper() or sign.isdigit() for sign in letters):
         return False
     firsts = [word[0] for word in re.findall(r"[^\W_]+", name)]
-    return letters in ([letter.upper() for letter in firsts], [letter for letter in firsts if letter.isupper()])
+    return letters in (
+        [letter.upper() for letter in firsts],
+        [letter for letter in firsts if letter.isupper()],
+    )
 
 
 # --- what a reader overlooked --------------------------------------------------------------------
@@ -207,9 +237,15 @@ SHOWN = 5
 
 def overlooked(title: str, passage: str) -> list[str]:
     """Some names of a passage, of which an answer without any cannot be true."""
-    long = len(passage) >= LEAST_SIGNS if is_han(passage) else len(WORD.findall(passage)) >= LEAST_WORDS
+    long = (
+        len(passage) >= LEAST_SIGNS
+        if is_han(passage)
+        else len(WORD.findall(passage)) >= LEAST_WORDS
+    )
     if not long:
         return []
     topic = topic_of(title)
-    names = [entity.name for entity in extract_offline(title, passage).entities if entity.name != topic]
+    names = [
+        entity.name for entity in extract_offline(title, passage).entities if entity.name != topic
+    ]
     return names[:SHOWN] if len(names) >= LEAST_NAMES else []

@@ -1,8 +1,10 @@
-"""Routing and the choice between the whole collection and a part of it without a model: a question's wording alone.
+"""Routing and the choice between the whole collection and a part of it without a model: a
+question's wording alone.
 
-A linear classifier of words, word patterns and character n-grams, weighed by a table per task (`route.csv`:
-which structure, StructRAG 2.2; `choose.csv`: the whole or a part, GraphRAG 1) that `benchmarks/train_offline.py` writes
-and `tasks/train/linear.py` fits. English and Chinese share the tables.
+A linear classifier of words, word patterns and character n-grams, weighed by a table per task
+(`route.csv`: which structure, StructRAG 2.2; `choose.csv`: the whole or a part, GraphRAG 1) that
+`benchmarks/train_offline.py` writes and `tasks/train/linear.py` fits. English and Chinese share the
+tables.
 """
 
 import csv
@@ -48,14 +50,28 @@ class LinearClassifier:
     labels: tuple[str, ...]
     weights: Mapping[str, tuple[float, ...]]
 
-    def classify(self, question: ParsedQuestion, extra: Mapping[str, float] | None = None) -> list[LabelVerdict]:
-        """All labels, the likeliest first; equal ones by name. `extra` is added to the scores of labels."""
-        known = [self.weights[feature] for feature in sorted(features(question)) if feature in self.weights]
+    def classify(
+        self, question: ParsedQuestion, extra: Mapping[str, float] | None = None
+    ) -> list[LabelVerdict]:
+        """All labels, the likeliest first; equal ones by name. `extra` is added to the scores of
+        labels.
+        """
+        known = [
+            self.weights[feature]
+            for feature in sorted(features(question))
+            if feature in self.weights
+        ]
         share = 1 / sqrt(max(len(known), 1))
         sums = map(sum, zip(*known, strict=True)) if known else [0.0] * len(self.labels)
-        scores = [share * total + (extra or {}).get(label, 0.0) for label, total in zip(self.labels, sums, strict=True)]
+        scores = [
+            share * total + (extra or {}).get(label, 0.0)
+            for label, total in zip(self.labels, sums, strict=True)
+        ]
         odds = [exp(score - max(scores)) for score in scores]
-        verdicts = [LabelVerdict(label, odd / sum(odds)) for label, odd in zip(self.labels, odds, strict=True)]
+        verdicts = [
+            LabelVerdict(label, odd / sum(odds))
+            for label, odd in zip(self.labels, odds, strict=True)
+        ]
         return sorted(verdicts, key=lambda verdict: (-verdict.probability, verdict.label))
 
 
@@ -70,14 +86,26 @@ def classifier(task: str) -> LinearClassifier:
 
 def program_of(trained: LinearClassifier, step: str, shape: str) -> dict[str, object]:
     """A classifier as it stands in a folder of programs: whole hundredths, as in our tables."""
-    weights = {feature: [round(weight * UNIT) for weight in row] for feature, row in trained.weights.items()}
-    return {"step": step, "shape": shape, "demos": [], "labels": list(trained.labels), "weights": weights}
+    weights = {
+        feature: [round(weight * UNIT) for weight in row]
+        for feature, row in trained.weights.items()
+    }
+    return {
+        "step": step,
+        "shape": shape,
+        "demos": [],
+        "labels": list(trained.labels),
+        "weights": weights,
+    }
 
 
 def classifier_of(program: Mapping[str, Any]) -> LinearClassifier:
     """The classifier of such a program; KeyError, TypeError or ValueError where it is none."""
     labels = tuple(program["labels"])
-    weights = {feature: tuple(weight / UNIT for weight in row) for feature, row in program["weights"].items()}
+    weights = {
+        feature: tuple(weight / UNIT for weight in row)
+        for feature, row in program["weights"].items()
+    }
     if set(labels) - set(STRUCTURES) or any(len(row) != len(labels) for row in weights.values()):
         raise ValueError(f"labels {labels} with weights for others")
     return LinearClassifier(labels, weights)
@@ -85,8 +113,10 @@ def classifier_of(program: Mapping[str, Any]) -> LinearClassifier:
 
 @lru_cache(256)
 def features(question: ParsedQuestion) -> frozenset[str]:
-    """What a question shows; kept, since two steps ask. English: words and pairs, patterns of function words, pieces of
-    words; Chinese: one to three characters; both: its form, and how many links ("of", "whose", 的) it holds."""
+    """What a question shows; kept, since two steps ask. English: words and pairs, patterns of
+    function words, pieces of words; Chinese: one to three characters; both: its form, and how many
+    links ("of", "whose", 的) it holds.
+    """
     result = set(_chinese(question.text) if question.chinese else _english(question.text))
     language = "zh" if question.chinese else "en"
     links = question.text.count("的") if question.chinese else len(_LINK.findall(question.text))
@@ -109,10 +139,14 @@ def _english(text: str) -> Iterator[str]:
     yield from (f"{word} {following}" for word, following in pairwise(words))
     for word in words[1:-1]:
         inside = f" {word} "
-        yield from (f"<{inside[at : at + _CHARACTERS]}>" for at in range(len(inside) - _CHARACTERS + 1))
+        yield from (
+            f"<{inside[at : at + _CHARACTERS]}>" for at in range(len(inside) - _CHARACTERS + 1)
+        )
     pattern = _pattern(spelled)
     for size in (2, 3):
-        yield from ("~" + " ".join(pattern[at : at + size]) for at in range(len(pattern) - size + 1))
+        yield from (
+            "~" + " ".join(pattern[at : at + size]) for at in range(len(pattern) - size + 1)
+        )
     named = sum(word[0].isupper() for word in spelled[1:])
     yield from (f"(en names {number})" for number in range(1, min(named, _MOST_COUNTED) + 1))
 
@@ -137,25 +171,40 @@ STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
 TABULAR = 0.3
 
 
-def ranked(question: ParsedQuestion, tabular: bool, trained: LinearClassifier | None = None) -> list[LabelVerdict]:
-    """All structures, the likeliest first; `tabular` says whether the best passages are rows, `trained` stands in
-    place of our classifier."""
-    return (trained or classifier("route")).classify(question, {"table": TABULAR} if tabular else None)
+def ranked(
+    question: ParsedQuestion, tabular: bool, trained: LinearClassifier | None = None
+) -> list[LabelVerdict]:
+    """All structures, the likeliest first; `tabular` says whether the best passages are rows,
+    `trained` stands in place of our classifier.
+    """
+    return (trained or classifier("route")).classify(
+        question, {"table": TABULAR} if tabular else None
+    )
 
 
-# Between these probabilities the wording does not tell. Across fifths of the questions that the weights were fitted to
-# 3 of 410 about the whole are below the first, none of 693 about a part above the second.
+# Between these probabilities the wording does not tell. Across fifths of the questions that the
+# weights were fitted to 3 of 410 about the whole are below the first, none of 693 about a part
+# above the second.
 SURELY_PART, SURELY_WHOLE = 0.02, 0.95
-# A passage that is not searched for is missed; a question that is searched first may still be asked of the whole.
+# A passage that is not searched for is missed; a question that is searched first may still be asked
+# of the whole.
 LEAST_WHOLE = 0.5
 FIRST_WHOLE = 0.9  # from here on it is asked of the whole first
-# Where a name stands in the question, a probability below the first counts as the second: in doubt, and searched first.
+# Where a name stands in the question, a probability below the first counts as the second: in doubt,
+# and searched first.
 LEAST_NAMED, NAMED = 0.85, 0.45
 
 
 def whole_offline(question: ParsedQuestion) -> float:
-    """How likely a question is about the whole collection, 0-1, by its wording; what names a thing is about a part of
-    it unless the wording is sure."""
-    probability = {verdict.label: verdict.probability for verdict in classifier("choose").classify(question)}["whole"]
-    names = [name for name in ENGLISH.names(question.text) if name.start] if not question.chinese else []
+    """How likely a question is about the whole collection, 0-1, by its wording; what names a thing
+    is about a part of it unless the wording is sure.
+    """
+    probability = {
+        verdict.label: verdict.probability for verdict in classifier("choose").classify(question)
+    }["whole"]
+    names = (
+        [name for name in ENGLISH.names(question.text) if name.start]
+        if not question.chinese
+        else []
+    )
     return round(min(probability, NAMED) if names and probability < LEAST_NAMED else probability, 3)

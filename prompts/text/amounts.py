@@ -1,5 +1,6 @@
-"""Figures, amounts and dates of a text ("$1,308", "(0.63)", "3.5 million", "1.2万", "12 March 1990"), and what they
-amount to; the one lexicon of months, number words and scales."""
+"""Figures, amounts and dates of a text ("$1,308", "(0.63)", "3.5 million", "1.2万", "12 March
+1990"), and what they amount to; the one lexicon of months, number words and scales.
+"""
 
 import re
 from collections.abc import Iterable
@@ -7,9 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-MONTHS = tuple("january february march april may june july august september october november december".split())
+MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
+)
 # Each month by its name and its abbreviations.
-MONTH_OF = {name: place for place, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
+MONTH_OF = {name: place for place, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {
+    "sept": 9
+}
 MONTH = rf"(?:{'|'.join(sorted(MONTH_OF, key=len, reverse=True))})"
 WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
 NUMBER_WORDS = {
@@ -20,16 +25,35 @@ NUMBER_WORDS = {
     )
 }
 SCALES = {
-    "k": 1e3, "hundred": 1e2, "thousand": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9,
-    "billion": 1e9, "trillion": 1e12, "百": 1e2, "千": 1e3, "万": 1e4, "十万": 1e5, "百万": 1e6, "千万": 1e7,
-    "亿": 1e8, "十亿": 1e9, "百亿": 1e10, "千亿": 1e11, "万亿": 1e12,
-}  # fmt: skip
+    "k": 1e3,
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "m": 1e6,
+    "mm": 1e6,
+    "mn": 1e6,
+    "million": 1e6,
+    "bn": 1e9,
+    "billion": 1e9,
+    "trillion": 1e12,
+    "百": 1e2,
+    "千": 1e3,
+    "万": 1e4,
+    "十万": 1e5,
+    "百万": 1e6,
+    "千万": 1e7,
+    "亿": 1e8,
+    "十亿": 1e9,
+    "百亿": 1e10,
+    "千亿": 1e11,
+    "万亿": 1e12,
+}
 _MONEY = r"(?:US|HK|[CA])?[$€£¥￥]|(?:USD|EUR|GBP|CNY|RMB)\b"
 _SCALE = (
     r"(?:thousand|million|billion|trillion|mm|mn|bn)s?\b|(?<=\d)(?-i:[kM])(?![A-Za-z])"
     r"|[十百千]?万亿?|[十百千]?亿|[百千](?!分)"
 )
-# 1,308.50; 412.5; .5; and, where a cell is nothing else, 1.308,50 and 412,5 as written on the continent.
+# 1,308.50; 412.5; .5; and, where a cell is nothing else, 1.308,50 and 412,5 as written on the
+# continent.
 _DIGITS = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _EURO = r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d+,\d{1,2}"
 _ROOM = r"\s{{0,40}}+"
@@ -37,12 +61,22 @@ _FIGURE = (
     rf"(?P<sign>[-−－+–]\s?)?(?P<open>[(（]{_ROOM})?(?P<money>{_MONEY})?{_ROOM}(?P<inner>[(（]{_ROOM})?(?P<minus>[-−－–])?{_ROOM}"
     rf"(?P<digits>{{digits}})\s?(?P<scale>{_SCALE})?(?P<percent>\s?(?:%|％|‰|percent\b|个?百分点))?"
 )
-_UNIT = r"(?P<unit>\s?(?:[A-Za-z°µ][A-Za-z²³°/]{0,14}\.?|[\u4e00-\u9fff]{1,4}(?:/[\u4e00-\u9fff])?))?"
-_WHOLE = re.compile(
-    _FIGURE.format(digits=f"{_EURO}(?![\\d,.])|{_DIGITS}") + _UNIT + r"(?P<close>\s*[)）](?:\s?[%％])?)?", re.I
+_UNIT = (
+    r"(?P<unit>\s?(?:[A-Za-z°µ][A-Za-z²³°/]{0,14}\.?|[\u4e00-\u9fff]{1,4}(?:/[\u4e00-\u9fff])?))?"
 )
-_INSIDE = re.compile(r"(?<![A-Za-z0-9_.,])" + _FIGURE.format(digits=_DIGITS) + r"(?P<close>\s*[)）])?(?![\d])")
-_NOTE = re.compile(r"\s{0,40}+(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*{1,40}+|[†‡]|\[\d{1,9}\])\s{0,40}+$", re.I)
+_WHOLE = re.compile(
+    _FIGURE.format(digits=f"{_EURO}(?![\\d,.])|{_DIGITS}")
+    + _UNIT
+    + r"(?P<close>\s*[)）](?:\s?[%％])?)?",
+    re.I,
+)
+_INSIDE = re.compile(
+    r"(?<![A-Za-z0-9_.,])" + _FIGURE.format(digits=_DIGITS) + r"(?P<close>\s*[)）])?(?![\d])"
+)
+_NOTE = re.compile(
+    r"\s{0,40}+(?:[(（](?:注|[a-z]|\d)[^()（）]{0,8}[)）]|\*{1,40}+|[†‡]|\[\d{1,9}\])\s{0,40}+$",
+    re.I,
+)
 _LONGEST = 40
 _STATED = re.compile(
     r"\b(?:in|of|US\$|\$)\s*+(?:US\s?)?(?:dollars|\$)?\s*+(?P<en>thousand|million|billion)s?\b|"
@@ -55,8 +89,9 @@ _STATED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A figure at `start`..`end` of the text: `number` in full units, `scale` what its own word made of it
-    (3.5 million: 1e6), `places` the decimals that it is written with."""
+    """A figure at `start`..`end` of the text: `number` in full units, `scale` what its own word
+    made of it (3.5 million: 1e6), `places` the decimals that it is written with.
+    """
 
     start: int
     end: int
@@ -68,11 +103,15 @@ class Amount:
 
 @lru_cache(maxsize=100_000)
 def amount_of(text: str) -> Amount | None:
-    """The figure that a whole cell is, its unit included ("412.5 m", "450人"); a remark after it is no part of it."""
+    """The figure that a whole cell is, its unit included ("412.5 m", "450人"); a remark after it is
+    no part of it.
+    """
     bare = text.strip()
     if not bare or len(bare) > _LONGEST or not any(sign.isdigit() for sign in bare):
         return None
-    whole = bare + ")" if bare.count("(") > bare.count(")") else bare  # its closing bracket may stand in the next cell
+    whole = (
+        bare + ")" if bare.count("(") > bare.count(")") else bare
+    )  # its closing bracket may stand in the next cell
     match = _WHOLE.fullmatch(whole)
     if match is None and (note := _NOTE.search(bare)) and note.start():
         bare = bare[: note.start()]
@@ -86,7 +125,8 @@ def amount_of(text: str) -> Amount | None:
 def amounts_in(text: str) -> list[Amount]:
     """The figures in running text, in order; what measures them is left out."""
     return [
-        _amount(match, match.start(), match.start() + len(match.group().rstrip())) for match in _INSIDE.finditer(text)
+        _amount(match, match.start(), match.start() + len(match.group().rstrip()))
+        for match in _INSIDE.finditer(text)
     ]
 
 
@@ -106,14 +146,18 @@ def _amount(match: re.Match[str], start: int, end: int) -> Amount:
     digits = digits.replace(".", "").replace(",", ".") if continental else digits.replace(",", "")
     scale = SCALES.get((match["scale"] or "").lower().removesuffix("s"), 1.0)
     opened = (match["open"] or match["inner"]) and match["close"]
-    negative = bool(opened or match["minus"] or (match["sign"] or "").strip() in set("-−－–") - {""})
+    negative = bool(
+        opened or match["minus"] or (match["sign"] or "").strip() in set("-−－–") - {""}
+    )
     number = float(digits) * scale
     groups = match.groupdict()
     unit = "%" if match["percent"] else (match["money"] or groups.get("unit") or "").strip()
-    return Amount(start, end, -number if negative else number, scale, unit, len(digits.partition(".")[2]))
+    return Amount(
+        start, end, -number if negative else number, scale, unit, len(digits.partition(".")[2])
+    )
 
 
-# --- figures of sentences --------------------------------------------------------------------------------------------
+# --- figures of sentences -------------------------------------------------------------------------
 
 _DATE = re.compile(
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}\b\.?(?:,?\s+\d{{4}}\b)?|"
@@ -125,13 +169,19 @@ _DATE = re.compile(
 
 def numbers_in(text: str) -> list[float]:
     """What the figures and number words of a text amount to; of a date the year, where it has one."""
-    years = [float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]]
+    years = [
+        float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]
+    ]
     rest = _DATE.sub(" ", text).replace("–", " ")  # no minus, but "from … to"
-    words = [float(NUMBER_WORDS[word]) for word in re.findall(r"[a-z]+", rest.lower()) if word in NUMBER_WORDS]
+    words = [
+        float(NUMBER_WORDS[word])
+        for word in re.findall(r"[a-z]+", rest.lower())
+        if word in NUMBER_WORDS
+    ]
     return [*years, *(amount.number for amount in amounts_in(rest)), *words]
 
 
-# --- figures to compare ----------------------------------------------------------------------------------------------
+# --- figures to compare ---------------------------------------------------------------------------
 
 _ANY_FIGURE = re.compile(
     r"(?<![A-Za-z\d_.,])(?<![A-Za-z][-–])(\d{1,3}(?:[,.\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)"
@@ -143,31 +193,47 @@ _DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)? (?:of )?$")
 
 
 class Figure(NamedTuple):
-    """What a figure may amount to, each with half of its last digit: "1.200" is either, "3.1 million" is 3.1 too."""
+    """What a figure may amount to, each with half of its last digit: "1.200" is either, "3.1
+    million" is 3.1 too.
+    """
 
     amounts: tuple[tuple[float, float], ...]
     decade: bool
 
     def stands_in(self, values: Iterable[float]) -> bool:
-        """Whether it is among others, to the precision in which it is written: 14 for 13.7, the 1990s for 1993."""
+        """Whether it is among others, to the precision in which it is written: 14 for 13.7, the
+        1990s for 1993.
+        """
         if self.decade:
-            return any(value // 10 == amount // 10 for amount, _ in self.amounts for value in values)
+            return any(
+                value // 10 == amount // 10 for amount, _ in self.amounts for value in values
+            )
         return any(abs(value - amount) <= half for amount, half in self.amounts for value in values)
 
 
 @lru_cache(maxsize=1024)
 def figures_in(text: str) -> tuple[Figure, ...]:
-    """The figures of a text that are written in digits, and the months of its dates (1 to 12); no ordinals."""
+    """The figures of a text that are written in digits, and the months of its dates (1 to 12); no
+    ordinals.
+    """
     figures = []
     for match in _ANY_FIGURE.finditer(_months_numbered(text)):
         raw = re.sub(r"[\u00a0\u202f]", "", match[1])
-        readings = {raw.replace(",", ""), raw.replace(".", "").replace(",", "."), raw.replace(",", ".")}
-        zeros = len(raw) - len(raw.rstrip("0,")) - 1 if "," in raw else 0  # 30,000 is rounded, the year 1800 is not
+        readings = {
+            raw.replace(",", ""),
+            raw.replace(".", "").replace(",", "."),
+            raw.replace(",", "."),
+        }
+        zeros = (
+            len(raw) - len(raw.rstrip("0,")) - 1 if "," in raw else 0
+        )  # 30,000 is rounded, the year 1800 is not
         amounts = []
         for scale in {1.0, SCALES[match[2].lower()] if match[2] else 1.0}:
             for reading in readings:
                 if reading.count(".") < 2:
-                    unit = 10.0 ** (-len(reading.partition(".")[2]) if "." in reading else max(zeros, 0))
+                    unit = 10.0 ** (
+                        -len(reading.partition(".")[2]) if "." in reading else max(zeros, 0)
+                    )
                     amounts.append((float(reading) * scale, 0.5 * unit * scale))
         figures.append(Figure(tuple(amounts), bool(match[3])))
     return tuple(figures)

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 
 class Evidence(NamedTuple):
-    """A quotable unit; a question makes hundreds. `before` is the sentence before it, `prior` the rank of its passage
-    (1 best, 0 worst).
+    """A quotable unit; a question makes hundreds. `before` is the sentence before it, `prior` the
+    rank of its passage (1 best, 0 worst).
 
-    `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a catalogue line.
-    `cells` are the (column, value) pairs of a table row. `start` is its first code point in the document, `chunk` the
-    passage that holds that.
+    `label`, `attribute` and `value` are filled where the unit is structured: a triple, a step, a
+    catalogue line. `cells` are the (column, value) pairs of a table row. `start` is its first code
+    point in the document, `chunk` the passage that holds that.
     """
 
     number: int
@@ -32,7 +32,9 @@ class Evidence(NamedTuple):
 
 
 def cells_of(line: str) -> tuple[tuple[str, str], ...]:
-    """The (column, value) pairs of a table row written as `column: value | column: value`, or nothing."""
+    """The (column, value) pairs of a table row written as `column: value | column: value`, or
+    nothing.
+    """
     if " | " not in line or line.lstrip().startswith("|"):
         return ()
     pairs = [part.split(": ", 1) for part in line.split(" | ")]

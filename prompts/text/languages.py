@@ -1,7 +1,7 @@
 """Languages: which one a text is in, and what differs between them.
 
-English and Chinese have rules; a further language has a stemmer, and its function words where `data/languages.toml`
-holds them.
+English and Chinese have rules; a further language has a stemmer, and its function words where
+`data/languages.toml` holds them.
 """
 
 import unicodedata
@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 from prompts.text.names import NameSpan, name_spans
 from prompts.text.names_zh import name_spans_zh
 from prompts.text.segment import script_of
-from prompts.text.words import STEMMERS, WORD, content_terms, is_han, known_languages, stopwords, terms, words_in
+from prompts.text.words import (
+    STEMMERS,
+    WORD,
+    content_terms,
+    is_han,
+    known_languages,
+    stopwords,
+    terms,
+    words_in,
+)
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -36,7 +45,9 @@ _CAPITAL_NOUNS = frozenset({"de"})  # where every noun has a capital, capitals t
 
 @dataclass(frozen=True)
 class Language:
-    """What differs between languages, asked by an ISO 639-1 code; Chinese terms are pairs of characters."""
+    """What differs between languages, asked by an ISO 639-1 code; Chinese terms are pairs of
+    characters.
+    """
 
     code: str
     question: str = field(default="", compare=False)
@@ -79,24 +90,30 @@ ENGLISH, CHINESE = Language("en"), Language("zh")
 
 @lru_cache(maxsize=20_000)
 def names_of(text: str) -> tuple[NameSpan, ...]:
-    """The names in a text by their looks; kept, since telling Chinese words apart takes milliseconds."""
+    """The names in a text by their looks; kept, since telling Chinese words apart takes
+    milliseconds.
+    """
     return tuple(name_spans_zh(text) if is_han(text) else name_spans(text, [(0, len(text))]))
 
 
-# --- detection -------------------------------------------------------------------------------------------------------
+# --- detection ------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
 def language_of(text: str, unsure: str = "en") -> str:
-    """The code of a text's language (zh, ja, ko by their scripts, others by a detector), und where no script tells.
+    """The code of a text's language (zh, ja, ko by their scripts, others by a detector), und where
+    no script tells.
 
-    `unsure` is that of what it is a part of, for a text that tells too little, as names and figures do.
+    `unsure` is that of what it is a part of, for a text that tells too little, as names and figures
+    do.
     """
     script = script_of(text)
     if script in _OTHER_SCRIPTS:
         return _OTHER_SCRIPTS[script]
     words = WORD.findall(text[:_SAMPLE].lower())
-    if script == "latin" and sum(word in _PLAIN_ENGLISH for word in words) >= max(_ENGLISH_SHARE * len(words), 1):
+    if script == "latin" and sum(word in _PLAIN_ENGLISH for word in words) >= max(
+        _ENGLISH_SHARE * len(words), 1
+    ):
         return "en"
     try:
         code, probability = _detector().classify(text[:_SAMPLE])
@@ -104,11 +121,15 @@ def language_of(text: str, unsure: str = "en") -> str:
         code, probability = "", 0.0
     if probability >= SURE:
         return str(code)
-    return unsure if script == "latin" and unsure in STEMMERS else "und" if script == "other" else "en"
+    return (
+        unsure if script == "latin" and unsure in STEMMERS else "und" if script == "other" else "en"
+    )
 
 
 def language_name(text: str) -> str:
-    """The English name of a text's language; empty where its function words, or its script, do not show it."""
+    """The English name of a text's language; empty where its function words, or its script, do not
+    show it.
+    """
     code = language_of(text[:_SAMPLE], "und")
     words = frozenset(WORD.findall(text[:_SAMPLE].casefold()))
     if script_of(text) == "latin" and not words & stopwords(code):
@@ -126,7 +147,9 @@ def _detector() -> "LanguageIdentifier":
 
 @lru_cache(maxsize=4096)
 def language_among(question: str, codes: frozenset[str]) -> Language:
-    """The language of a question over texts in these: a short question tells its language among few."""
+    """The language of a question over texts in these: a short question tells its language among
+    few.
+    """
     if is_han(question):
         return Language("zh", question)
     known = sorted(codes & STEMMERS.keys()) or ["en"]

@@ -14,7 +14,9 @@ _TOKEN = re.compile(rf"{LEADING}{_WORD}(?:{TRAILING}|\.)?|&")
 # What a name may hold between its capitals; "and" separates two names.
 _CONNECTORS = words_in("english", "connectors") - frozenset("and on in to e y".split())
 _DATES = MONTH_OF.keys() | {*WEEKDAYS, "bc", "bce"}
-_REFERENCE = re.compile(r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I)
+_REFERENCE = re.compile(
+    r"(?:section|chapter|figure|fig|table|appendix|page|footnote|equation)s?\.? \d+$", re.I
+)
 _INDEFINITE = frozenset("a an another each every any some".split())
 _ENDS = (":", ";", "!", "?", ".", "\n\n", "|", "--", "—", "·", "•")
 _QUOTES = "“‘\"'"
@@ -34,7 +36,9 @@ _PERSON_AFTER = re.compile(
     rf"\s*+{_LIFE}|\s*+(?:\([^)]*\)\s*+)?,?\s*+"
     rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:said|married|died|wrote|studied)\b)"
 )
-_PLACE_BEFORE = re.compile(r"\b(?:born in|died in|near|(?:nor|sou)th of|(?:ea|we)st of|lives in|town of|city of)\s+$")
+_PLACE_BEFORE = re.compile(
+    r"\b(?:born in|died in|near|(?:nor|sou)th of|(?:ea|we)st of|lives in|town of|city of)\s+$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,12 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
 
     Words of `title` count as written with a capital on purpose.
     """
-    read = [tokens for start, end in sentences if not _is_shouted(tokens := _tokens(text, start, end))]
-    meant = frozenset(_base(token.lower) for tokens in read for token in tokens if token.upper and not token.opens)
+    read = [
+        tokens for start, end in sentences if not _is_shouted(tokens := _tokens(text, start, end))
+    ]
+    meant = frozenset(
+        _base(token.lower) for tokens in read for token in tokens if token.upper and not token.opens
+    )
     usage = _Usage(
         frozenset(token.lower for tokens in read for token in tokens if not token.upper),
         meant.union(match.group().lower() for match in _TOKEN.finditer(title)),
@@ -79,7 +87,9 @@ def name_spans(text: str, sentences: Sequence[tuple[int, int]], title: str = "")
     titles = list(_named_by_title(text, title))
     runs = ((tokens, *run) for tokens in read for run in _runs(text, tokens, usage))
     found = [span for run in runs if (span := _span_of(text, *run))]
-    apart = [one for one in found if all(one.end <= own.start or own.end <= one.start for own in titles)]
+    apart = [
+        one for one in found if all(one.end <= own.start or own.end <= one.start for own in titles)
+    ]
     return sorted([*titles, *apart], key=lambda span: span.start)
 
 
@@ -122,7 +132,9 @@ def _is_name(token: _Token, usage: _Usage) -> bool:
         return True
     if base in STOPWORDS:
         return False
-    if not token.opens or (base in usage.capital and base not in OPENERS and base not in usage.small):
+    if not token.opens or (
+        base in usage.capital and base not in OPENERS and base not in usage.small
+    ):
         return True
     first, hyphen, _ = base.partition("-")
     first = first if hyphen and token.text[len(first) + 1 :].islower() else base  # "To-night"
@@ -135,10 +147,19 @@ def _begins_name(text: str, tokens: Sequence[_Token], index: int, usage: _Usage)
     token = tokens[index]
     if _is_name(token, usage):
         return True
-    if not token.opens or token.lower in _DATES | OPENERS or token.lower.endswith("ly") or index + 1 == len(tokens):
+    if (
+        not token.opens
+        or token.lower in _DATES | OPENERS
+        or token.lower.endswith("ly")
+        or index + 1 == len(tokens)
+    ):
         return False
     following = tokens[index + 1]
-    return not following.opens and text[token.end : following.start] == " " and _is_name(following, usage)
+    return (
+        not following.opens
+        and text[token.end : following.start] == " "
+        and _is_name(following, usage)
+    )
 
 
 def _runs(text: str, tokens: Sequence[_Token], usage: _Usage) -> Iterator[tuple[int, int]]:
@@ -174,7 +195,9 @@ def _next_in_name(text: str, tokens: Sequence[_Token], last: int, usage: _Usage)
 
 def _is_body(tokens: Sequence[_Token], place: int) -> bool:
     """Whether an organisation is named before a "for": only that goes on ("Institute for Tides")."""
-    return any(KIND_OF.get(token.lower) == "organisation" for token in tokens[max(0, place - 3) : place])
+    return any(
+        KIND_OF.get(token.lower) == "organisation" for token in tokens[max(0, place - 3) : place]
+    )
 
 
 def _span_of(text: str, tokens: Sequence[_Token], first: int, last: int) -> NameSpan | None:
@@ -188,11 +211,17 @@ def _span_of(text: str, tokens: Sequence[_Token], first: int, last: int) -> Name
         return None
     if plain in OPENERS or plain in TITLES or _REFERENCE.match(name):
         return None
-    if name.isupper() and last > first and (last - first >= _SHOUTED or not STOPWORDS.isdisjoint(words)):
+    if (
+        name.isupper()
+        and last > first
+        and (last - first >= _SHOUTED or not STOPWORDS.isdisjoint(words))
+    ):
         return None
     if first == last and first and tokens[first - 1].lower in _INDEFINITE and usually_lower(plain):
         return None
-    return NameSpan(" ".join(name.split()), start, start + len(name), _kind(text, tokens, first, last))
+    return NameSpan(
+        " ".join(name.split()), start, start + len(name), _kind(text, tokens, first, last)
+    )
 
 
 def _kind(text: str, tokens: Sequence[_Token], first: int, last: int) -> str:

@@ -19,7 +19,9 @@ from prompts.text.names import NameSpan
 from prompts.text.words import CJK, LEADING, groups_in, words_in
 
 _WORK = re.compile(r"《([^《》\n]{2,30})》")
-_QUOTED = re.compile(rf"[“「『\"](?![^”」』\"]{{0,12}}[的了吗呢是谁])([{CJK}A-Za-z0-9·\- ]{{2,12}})[”」』\"]")
+_QUOTED = re.compile(
+    rf"[“「『\"](?![^”」』\"]{{0,12}}[的了吗呢是谁])([{CJK}A-Za-z0-9·\- ]{{2,12}})[”」』\"]"
+)
 # A name with a foreign one behind it in brackets: "红隼号(MV Kestrel)".
 _GLOSSED = re.compile(rf"(?<![{CJK}·])([{CJK}]{{2,16}})(?=[(（][A-Za-z][^()（）\n]{{1,60}}[)）])")
 _JOINING = re.compile(r"[是为由在的了和与及或于给]")  # signs that stand between names
@@ -41,7 +43,16 @@ _KIND_SUFFIXES = tuple(groups_in("chinese", "kinds").items())
 _KIND_WORDS = frozenset(suffix for _, suffixes in _KIND_SUFFIXES for suffix in suffixes)
 _NAMES = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})  # jieba's tags of names
 _NOUNS = ("n", "s", "vn", "j", "l", "i")  # and of nouns, places, abbreviations and set phrases
-_NO_PART_OF_A_NAME = ("p", "c", "u", "r", "d", "f", "y", "v")  # jieba's tags of function words and verbs
+_NO_PART_OF_A_NAME = (
+    "p",
+    "c",
+    "u",
+    "r",
+    "d",
+    "f",
+    "y",
+    "v",
+)  # jieba's tags of function words and verbs
 _SUFFIXES = frozenset("号器度率值法性论")  # cut off words that the dictionary lacks
 _COMMON = 3000  # a word that jieba's dictionary counts so often names nothing by itself
 _RARE = 300  # and one that it counts less often names something alone
@@ -99,13 +110,17 @@ def name_spans_zh(text: str) -> list[NameSpan]:
     """The names and terms of a Chinese text in order, apart from each other; none in code."""
     text = _MASKED.sub(lambda match: re.sub(r"\S", "\u3000", match.group()), text)
     found = [NameSpan(match[1], *match.span(1), "work") for match in _WORK.finditer(text)]
-    found += [NameSpan(match[1], *match.span(1), kind_of(match[1])) for match in _QUOTED.finditer(text)]
+    found += [
+        NameSpan(match[1], *match.span(1), kind_of(match[1])) for match in _QUOTED.finditer(text)
+    ]
     found += [
         NameSpan(match[0], *match.span(), "thing")
         for match in _LATIN.finditer(text)
         if len(match[0]) > 1 and match[0] != match[0].lower() and not _NO_NAME.search(match[0])
     ]
-    found += [span for match in _GLOSSED.finditer(text) if (span := _glossed(match[1], match.start(1)))]
+    found += [
+        span for match in _GLOSSED.finditer(text) if (span := _glossed(match[1], match.start(1)))
+    ]
     found += [_span_of(run) for run in _noun_runs(text) if _is_name(run)]
     names: list[NameSpan] = []
     for span in found:  # the earlier sort decides where two overlap
@@ -145,7 +160,9 @@ def _noun_runs(text: str) -> Iterator[list[_HanWord]]:
             dotted = True
             run.append(word)
         elif (dotted and run[-1].text == "·") or _is_noun(word, bool(run)):
-            apart = _is_person_word(word) or (bool(run) and _is_person_word(run[-1]))  # "记者 王磊 团队"
+            apart = _is_person_word(word) or (
+                bool(run) and _is_person_word(run[-1])
+            )  # "记者 王磊 团队"
             if run and run[-1].text != "·" and (dotted or apart):
                 yield run
                 run, dotted = [], False
@@ -171,12 +188,19 @@ def _is_noun(word: _HanWord, goes_on: bool) -> bool:
 def _is_name(run: list[_HanWord]) -> bool:
     """Whether a run of nouns names something."""
     name = "".join(word.text for word in run)
-    if not 2 <= len(name) <= _LONGEST or run[-1].text == "·" or is_generic(name) or run[-1].text in _WEAK_HEADS:
+    if (
+        not 2 <= len(name) <= _LONGEST
+        or run[-1].text == "·"
+        or is_generic(name)
+        or run[-1].text in _WEAK_HEADS
+    ):
         return False
     if any(word.text == "·" for word in run):
         return True
     if len(run) == 1:
-        proper = run[0].tag in _NAMES and (not run[0].tag.startswith("nr") or _is_person_word(run[0]))
+        proper = run[0].tag in _NAMES and (
+            not run[0].tag.startswith("nr") or _is_person_word(run[0])
+        )
         return _frequency(name) < (_COMMON if proper else _RARE)
     return any(_frequency(word.text) < _COMMON and word.text not in _GENERIC for word in run)
 
@@ -190,4 +214,6 @@ def _span_of(run: list[_HanWord]) -> NameSpan:
     name = "".join(word.text for word in run)
     person = "·" in name or _is_person_word(run[-1])
     kind = kind_of(name)
-    return NameSpan(name, run[0].start, run[-1].end, "person" if person and kind == "thing" else kind)
+    return NameSpan(
+        name, run[0].start, run[-1].end, "person" if person and kind == "thing" else kind
+    )

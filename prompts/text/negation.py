@@ -1,4 +1,6 @@
-"""Words that turn a statement round: not, without, except, and their like in the languages that people ask in."""
+"""Words that turn a statement round: not, without, except, and their like in the languages that
+people ask in.
+"""
 
 import re
 

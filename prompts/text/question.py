@@ -1,5 +1,6 @@
-"""Questions taken apart by their function words, in English and Chinese: the form, the kind of answer that is expected,
-and whether it asks about something that has to be found first."""
+"""Questions taken apart by their function words, in English and Chinese: the form, the kind of
+answer that is expected, and whether it asks about something that has to be found first.
+"""
 
 import re
 from collections.abc import Mapping
@@ -49,15 +50,27 @@ _FORMS: tuple[tuple[Form, str], ...] = (
         "howto",
         r"^how (?:do|can|should|would|must|to|does one|is \w+ to)\b(?!.*\b(?:connected|related|linked|compare)\b)",
     ),
-    ("howto", r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*\b(?:for|to|when|if|of)\b"),
-    ("howto", r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*\b(?:when|if|to|after|before|once)\b"),
+    (
+        "howto",
+        r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*\b(?:for|to|when|if|of)\b",
+    ),
+    (
+        "howto",
+        r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*\b(?:when|if|to|after|before|once)\b",
+    ),
     ("connect", r"\b(?:connected|related|linked|associated)(?:\s*(?:to|with) each other)?\s*\?*$"),
     ("connect", r"\b(?:connection|relationship|link|path)s? between\b"),
     ("connect", r"^how (?:is|are|was|were)\b.+\b(?:connected|related|linked|tied) (?:to|with)\b"),
     ("connect", r"^(?:what|how) (?:links?|connects?|relates?|ties)\b"),
     ("connect", r"\bhave to do with\b|^what (?:do|does|did)\b.*\b(?:have in common|share)\W*$"),
-    ("summary", r"\b(?:summar[iy][sz]?e?|summary|overview|outline|key points|main points|topic|recap)\b"),
-    ("global", r"\b(?:themes?|trends?|recurring|recurs?|keep coming|common (?:problems|themes|concerns)|overall)\b"),
+    (
+        "summary",
+        r"\b(?:summar[iy][sz]?e?|summary|overview|outline|key points|main points|topic|recap)\b",
+    ),
+    (
+        "global",
+        r"\b(?:themes?|trends?|recurring|recurs?|keep coming|common (?:problems|themes|concerns)|overall)\b",
+    ),
     (
         "global",
         r"\b(?:main|major|biggest|key|most important) "
@@ -69,7 +82,10 @@ _FORMS: tuple[tuple[Form, str], ...] = (
         r"what (?:can you tell|do (?:you|we) know))\b",
     ),
     ("about", rf"^(?:who|what) (?:is|was|are|were) (?:the )?(?-i:{_CAPITALISED})\s*\?*$"),
-    ("list", r"^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s (?:did|do|are|were|have|has)\b"),
+    (
+        "list",
+        r"^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s (?:did|do|are|were|have|has)\b",
+    ),
     (
         "yesno",
         r"^(?:did|does|do|was|were|is|are|has|have|had|can|could|will|would|should|may|might)\b"
@@ -96,7 +112,11 @@ def _parsed_en(text: str) -> ParsedQuestion:
     form = next((form for form, pattern in _FORMS if re.search(pattern, text, re.I)), None)
     scaled = any(word in DIRECTION for word in re.findall(r"[a-z]+", text.lower()))
     chooses = _CHOICE.search(text) or (form != "yesno" and _SUPERLATIVE.search(text))
-    form = "compare" if scaled and chooses and form in {None, "list", "yesno", "global"} else form or "fact"
+    form = (
+        "compare"
+        if scaled and chooses and form in {None, "list", "yesno", "global"}
+        else form or "fact"
+    )
     return ParsedQuestion(text, False, form, _expected(text, form))
 
 
@@ -109,7 +129,12 @@ _COST = re.compile(
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     ("text", re.compile(r"^why\b")),
     ("money", _COST),
-    ("number", re.compile(r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b")),
+    (
+        "number",
+        re.compile(
+            r"\bhow (?:much|many|long|high|wide|tall|deep|far|old|heavy|large|big|fast|often)\b"
+        ),
+    ),
     (
         "date",
         re.compile(
@@ -117,7 +142,12 @@ _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
         ),
     ),
     ("place", re.compile(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
-    ("person", re.compile(r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$")),
+    (
+        "person",
+        re.compile(
+            r"^(?:by |to |for |with |after )?who(?:m|se)?\b|\b(?:by|with|after|for) who(?:m)?\W*$"
+        ),
+    ),
 )
 
 
@@ -135,21 +165,35 @@ def _expected(text: str, form: Form) -> Expected:
     return next((NOUN_KIND[noun] for noun in nouns if noun in NOUN_KIND), "name")
 
 
-# --- Chinese ---------------------------------------------------------------------------------------------------------
+# --- Chinese --------------------------------------------------------------------------------------
 
 _FORMS_ZH: tuple[tuple[Form, str], ...] = (
-    ("connect", r"(?:有什么|什么|有何|有哪些|之间的?)(?:关系|联系|关联|共同|相同)|(?:如何|怎样)(?:关联|联系)"),
+    (
+        "connect",
+        r"(?:有什么|什么|有何|有哪些|之间的?)(?:关系|联系|关联|共同|相同)|(?:如何|怎样)(?:关联|联系)",
+    ),
     ("summary", r"总结|概括|概述|归纳|摘要|综述|主要内容|讲了什么|主要讲"),
     ("howto", r"如何|怎样|怎么(?!样|评价|看)|步骤|流程|应该做什么|需要做什么"),
-    ("global", r"(?:所有|全部|整个|这些)(?:文档|资料|文件|文集|材料)|共同的?(?:主题|问题|特点)|主题是|反复出现"),
-    ("about", r"介绍(?:一下)?|^(?:什么是|何谓)|^[^，。？?的]{2,24}(?:是什么|是谁)[?？]?$|讲讲|谈谈"),
+    (
+        "global",
+        r"(?:所有|全部|整个|这些)(?:文档|资料|文件|文集|材料)|共同的?(?:主题|问题|特点)|主题是|反复出现",
+    ),
+    (
+        "about",
+        r"介绍(?:一下)?|^(?:什么是|何谓)|^[^，。？?的]{2,24}(?:是什么|是谁)[?？]?$|讲讲|谈谈",
+    ),
     ("yesno", r"是否|是不是|有没有|能否|可否|吗[?？]?$"),
 )
-_SCALED = re.compile(r"[最更](?:高|大|多|长|晚|新|远|重|快|好|宽|深|低|小|少|短|早|旧|近|轻|慢|窄)|最先|谁先|哪个先")
+_SCALED = re.compile(
+    r"[最更](?:高|大|多|长|晚|新|远|重|快|好|宽|深|低|小|少|短|早|旧|近|轻|慢|窄)|最先|谁先|哪个先"
+)
 _EXPECTED_ZH: tuple[tuple[Expected, str], ...] = (
     ("text", r"为什么|为何|什么原因|原因是什么"),
     ("money", r"多少(?:钱|元|美元|克朗|经费)|(?:费用|造价|价格|收入|成本|花费)(?:是|为|有)?多少"),
-    ("date", r"什么时候|何时|哪(?:一)?年|哪(?:一)?天|几年|几月|什么时间|哪个?月|时间是|哪个?(?:年代|世纪)"),
+    (
+        "date",
+        r"什么时候|何时|哪(?:一)?年|哪(?:一)?天|几年|几月|什么时间|哪个?月|时间是|哪个?(?:年代|世纪)",
+    ),
     ("number", r"多少|几[个位名次座艘岁口年天条种]|多[长高大宽深远重久]"),
     ("place", r"哪里|哪儿|何处|何地|什么地方|在哪|哪些?个?(?:城市|国家|省|县|镇|地方|地区)|位于"),
     ("person", r"谁|哪位|何人|哪个人|什么人"),
@@ -174,9 +218,10 @@ def _expected_zh(text: str, form: Form) -> Expected:
     return next((kind for kind, pattern in _EXPECTED_ZH if re.search(pattern, text)), "name")
 
 
-# --- nested questions ------------------------------------------------------------------------------------------------
+# --- nested questions -----------------------------------------------------------------------------
 
-# Something that is described and not named: "the engineer who designed X", "the director of X", "X's mother".
+# Something that is described and not named: "the engineer who designed X", "the director of X",
+# "X's mother".
 _DESCRIBED = re.compile(
     r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b(?! (?:is|was|are|were|did|does|do) the\b)"
     r"|\bthe (?:[\w-]+ )?(?P<role>[\w-]+) of\b|['’]s (?P<own>[\w-]+)",
@@ -186,20 +231,22 @@ _COPULA = re.compile(r"(?:who|what|which) (?:is|was|are|were) ", re.I)
 
 
 def is_nested(question: ParsedQuestion) -> bool:
-    """Whether an English question asks about something that has to be found first: "Where was the designer of X born?",
-    not "Who is the designer of X?"."""
+    """Whether an English question asks about something that has to be found first: "Where was the
+    designer of X born?", not "Who is the designer of X?".
+    """
     if question.chinese:
         return False
     described = [
         match.start()
         for match in _DESCRIBED.finditer(question.text)
-        if (noun := match["role"] or match["own"]) is None or NOUN_KIND.get(noun.lower()) == "person"
+        if (noun := match["role"] or match["own"]) is None
+        or NOUN_KIND.get(noun.lower()) == "person"
     ]
     asked = _COPULA.match(question.text)
     return len(described) > bool(asked and asked.end() in described)
 
 
-# --- plain questions -------------------------------------------------------------------------------------------------
+# --- plain questions ------------------------------------------------------------------------------
 
 MOST_WORDS = 14
 _SIMPLE = frozenset({"fact", "list", "yesno"})
@@ -212,7 +259,9 @@ def is_plain(question: ParsedQuestion) -> bool:
     if question.form not in _SIMPLE or question.expects == "text" or is_nested(question):
         return False
     if question.chinese:
-        return question.text.count("的") < 2 and not any(word in question.text for word in ("和", "与", "还是", "都"))
+        return question.text.count("的") < 2 and not any(
+            word in question.text for word in ("和", "与", "还是", "都")
+        )
     words = question.text.lower().strip(" ?").split()
     named = sum(name.start > 0 for name in names_of(question.text))
     return len(words) <= MOST_WORDS and named == 1 and not _JOINING & set(words)

@@ -1,8 +1,8 @@
-"""Relevance of a sentence to a question, by the weighted coverage of its words; and the topic of a question about a
-whole collection.
+"""Relevance of a sentence to a question, by the weighted coverage of its words; and the topic of a
+question about a whole collection.
 
-A word counts fully where the sentence has it, nearly so where its title or heading has it, and by the sentence before
-where it opens with a pronoun. Names count as a whole, under any alias.
+A word counts fully where the sentence has it, nearly so where its title or heading has it, and by
+the sentence before where it opens with a pronoun. Names count as a whole, under any alias.
 """
 
 import re
@@ -39,24 +39,39 @@ class Relevance:
     """How much of one question a sentence has."""
 
     def __init__(
-        self, question: ParsedQuestion, weights: Mapping[str, float], aliases: Mapping[str, Sequence[str]] | None = None
+        self,
+        question: ParsedQuestion,
+        weights: Mapping[str, float],
+        aliases: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each name in the
-        question to the other names of the same thing."""
+        """`weights` are the rarities of terms (a missing one counts as rare); `aliases` maps each
+        name in the question to the other names of the same thing.
+        """
         self.question, self.aliases = question, aliases or {}
         rarest = max(weights.values(), default=1.0)
-        # The graph knows common Chinese words ("社区") as names too: one so short is no name of its own.
-        known = {name: (name, *others) for name, others in self.aliases.items() if len(name) > 2 or not is_han(name)}
-        self.names = [tuple({form: None for form in map(fold_name, forms) if form}) for forms in known.values()]
+        # The graph knows common Chinese words ("社区") as names too: one so short is no name of its
+        # own.
+        known = {
+            name: (name, *others)
+            for name, others in self.aliases.items()
+            if len(name) > 2 or not is_han(name)
+        }
+        self.names = [
+            tuple({form: None for form in map(fold_name, forms) if form})
+            for forms in known.values()
+        ]
         self._terms_of_names = [frozenset(concept_terms(name)) for name in known]
         self.name_terms = frozenset[str]().union(*self._terms_of_names)
         text = question.text
-        if question.chinese:  # its words apart, so that no term runs over the end of one; single characters say little
+        # its words apart, so that no term runs over the end of one; single characters say little
+        if question.chinese:
             words = tagged(_ZH_ASKING.sub(" ", text))
             text = " ".join(word for word, _, _ in words if len(word) > 1 or not is_han(word))
         # "Summarise" says what to do with the evidence, not what is in it.
         asking = _ASKING | {"~summary"} if question.form == "summary" else _ASKING
-        fillers = {term for term in concept_terms(text) if len(term) == 2 and HAN_STOP.issuperset(term)}
+        fillers = {
+            term for term in concept_terms(text) if len(term) == 2 and HAN_STOP.issuperset(term)
+        }
         wanted = [term for term in concept_terms(text) if term not in asking | fillers]
         self.weights = {term: weights.get(term, rarest * 0.7) for term in wanted}
         self.cues = [term for term in wanted if term not in self.name_terms]
@@ -67,11 +82,15 @@ class Relevance:
         if evidence not in self._coverage:
             shares = self._shares(evidence)
             total = sum(self.weights.values()) or 1.0
-            self._coverage[evidence] = sum(weight * shares[term] for term, weight in self.weights.items()) / total
+            self._coverage[evidence] = (
+                sum(weight * shares[term] for term, weight in self.weights.items()) / total
+            )
         return self._coverage[evidence]
 
     def _shares(self, evidence: Evidence) -> dict[str, float]:
-        """How far the sentence has each word of the question; a thing under another name has all words of its name."""
+        """How far the sentence has each word of the question; a thing under another name has all
+        words of its name.
+        """
         text_terms, before = term_set(evidence.text), term_set(evidence.before)
         title, heading = term_set(evidence.title), term_set(evidence.heading)
         refers_back = PRONOUN.match(evidence.text) is not None
@@ -79,7 +98,11 @@ class Relevance:
         shares = {
             term: 1.0
             if term in text_terms
-            else max(TITLE_SHARE * (term in title), HEADING_SHARE * (term in heading), back * (term in before))
+            else max(
+                TITLE_SHARE * (term in title),
+                HEADING_SHARE * (term in heading),
+                back * (term in before),
+            )
             for term in self.weights
         }
         around = f"{evidence.title} {evidence.heading} {evidence.before if refers_back else ''}"
@@ -89,7 +112,9 @@ class Relevance:
         return shares
 
 
-@lru_cache(maxsize=200_000)  # more than the reports of a large collection, all of which a broad question looks at
+@lru_cache(
+    maxsize=200_000
+)  # more than the reports of a large collection, all of which a broad question looks at
 def term_set(text: str) -> frozenset[str]:
     """The distinct terms of a text, as `concept_terms` has them."""
     return frozenset(concept_terms(text))
@@ -97,14 +122,16 @@ def term_set(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=50_000)
 def _names(text: str, forms: tuple[str, ...]) -> bool:
-    """Whether a text holds a name under one of its folded forms, as whole words where it has spaces."""
+    """Whether a text holds a name under one of its folded forms, as whole words where it has
+    spaces.
+    """
     if is_han(text):
         return any(form in fold(text) for form in forms)
     folded = f" {fold_name(text)} "
     return any(f" {form} " in folded if form.isascii() else form in folded for form in forms)
 
 
-# --- questions about a whole collection ------------------------------------------------------------------------------
+# --- questions about a whole collection -----------------------------------------------------------
 
 # What the words of the best passages count beside those of the question.
 NEAR_SHARE = 0.6
@@ -112,7 +139,11 @@ NEAR_SHARE = 0.6
 OWN_FIT = 0.4
 # From this share of the words (the question's, those near to it) on a sentence speaks of it.
 ENOUGH = 0.25
-SHORTEST, SHORT, LONG = 25, 60, 420  # signs: a label or an aside; little said; much beside the point
+SHORTEST, SHORT, LONG = (
+    25,
+    60,
+    420,
+)  # signs: a label or an aside; little said; much beside the point
 _HAN_SIGNS = 3  # signs of a Latin script that say as much as one Han character
 
 
@@ -133,28 +164,34 @@ def _of_collection() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class CollectionTopic:
-    """What a question about a collection is about, apart from the words that speak of the collection itself.
+    """What a question about a collection is about, apart from the words that speak of the
+    collection itself.
 
-    "Which guests discuss the role of failure in innovation?" is about failure and innovation. `relevance` is the judge
-    of the question; `near` holds the words of the passages that fit best, with their weights (together 1; relevance
-    models: Lavrenko and Croft 2001).
+    "Which guests discuss the role of failure in innovation?" is about failure and innovation.
+    `relevance` is the judge of the question; `near` holds the words of the passages that fit best,
+    with their weights (together 1; relevance models: Lavrenko and Croft 2001).
     """
 
     relevance: Relevance
     near: Mapping[str, float] = field(default_factory=dict)
-    # Words of the question that nearly every passage has, those that are commonplace, and those that none has.
+    # Words of the question that nearly every passage has, those that are commonplace, and those
+    # that none has.
     everywhere: frozenset[str] = frozenset()
     common: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
 
     @cached_property
     def asked(self) -> dict[str, float]:
-        """The terms that the question asks about with their weights (together 1); none where it asks about all.
+        """The terms that the question asks about with their weights (together 1); none where it
+        asks about all.
 
-        What nothing in the collection has tells no sentence from another, and is left out beside other words.
+        What nothing in the collection has tells no sentence from another, and is left out beside
+        other words.
         """
         wanted = {} if self.of_all else self._wanted
-        weights = {term: weight for term, weight in wanted.items() if term not in self.absent} or wanted
+        weights = {
+            term: weight for term, weight in wanted.items() if term not in self.absent
+        } or wanted
         total = sum(weights.values())
         return {term: weight / total for term, weight in weights.items()} if total else {}
 
@@ -162,18 +199,26 @@ class CollectionTopic:
     def missing(self) -> float:
         """The share of what the question asks about that the collection has no word of, 0-1."""
         total = sum(self._wanted.values())
-        return sum(weight for term, weight in self._wanted.items() if term in self.absent) / total if total else 0.0
+        return (
+            sum(weight for term, weight in self._wanted.items() if term in self.absent) / total
+            if total
+            else 0.0
+        )
 
     @cached_property
     def _wanted(self) -> dict[str, float]:
         left_out = _of_collection() | self.everywhere
-        return {term: weight for term, weight in self.relevance.weights.items() if term not in left_out}
+        return {
+            term: weight for term, weight in self.relevance.weights.items() if term not in left_out
+        }
 
     @cached_property
     def words(self) -> list[str]:
         """The terms for lexical search; all where the question asks about everything."""
         terms = content_terms(self.relevance.question.text)
-        return [term for term in terms if not all(map(self.of_collection, concept_terms(term)))] or terms
+        return [
+            term for term in terms if not all(map(self.of_collection, concept_terms(term)))
+        ] or terms
 
     def of_collection(self, term: str) -> bool:
         """Whether a term speaks of documents and what is said in them, whatever they are about."""
@@ -190,9 +235,13 @@ class CollectionTopic:
         return sum(weight for term, weight in self.asked.items() if term in text_terms)
 
     def worth(self, piece: Evidence) -> float:
-        """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its passage. 0: not at all."""
+        """How much a sentence helps to answer, 0-1; its `prior` (0-1) is the nearness of its
+        passage. 0: not at all.
+        """
         text_terms = term_set(piece.text)
-        near = min(1.0, sum(weight for term, weight in self.near.items() if term in text_terms) / ENOUGH)
+        near = min(
+            1.0, sum(weight for term, weight in self.near.items() if term in text_terms) / ENOUGH
+        )
         # Where the question names something, under any of its names, it may stand in the title too.
         asked = self.relevance.coverage(piece) if self.relevance.names else self.covered(piece.text)
         share = NEAR_SHARE if self.near else 0.0
@@ -205,7 +254,9 @@ class CollectionTopic:
 
 @lru_cache(maxsize=50_000)
 def telling(text: str) -> float:
-    """How much a sentence says that stands by itself, 0-1: less a question, a fragment, a file's name."""
+    """How much a sentence says that stands by itself, 0-1: less a question, a fragment, a file's
+    name.
+    """
     size = len(text) * (_HAN_SIGNS if is_han(text) else 1)
     if size < SHORTEST or text.startswith("#"):
         return 0.0

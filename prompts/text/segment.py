@@ -56,7 +56,9 @@ def quotable_units(text: str) -> tuple[Unit, ...]:
         if unit.kind == "heading":
             heading, header = heading_words(line).strip("*_ "), None
         elif unit.kind == "row" and _RULE.fullmatch(line):
-            if above and above.kind == "row" and quotable:  # the row above the rule names the columns
+            if (
+                above and above.kind == "row" and quotable
+            ):  # the row above the rule names the columns
                 quotable.pop()
                 header = above.start, above.end
         elif any(map(str.isalnum, line)) and not _FENCE.match(line):
@@ -188,11 +190,17 @@ _STARTERS = words_in("english", "starters")
 
 
 def _stops(text: str, start: int, end: int) -> Iterator[int]:
-    code = [span.span() for span in _CODE.finditer(text, start, end)] if "`" in text[start:end] else []
+    code = (
+        [span.span() for span in _CODE.finditer(text, start, end)] if "`" in text[start:end] else []
+    )
     for match in _STOP.finditer(text, start, end):
         if any(first < match.start() < last for first, last in code):
             continue
-        if match.lastgroup in ("wide", "mixed") or match.end() == end or _ends(text, match, start, end):
+        if (
+            match.lastgroup in ("wide", "mixed")
+            or match.end() == end
+            or _ends(text, match, start, end)
+        ):
             yield match.end()
 
 

@@ -3,12 +3,23 @@
 import re
 from functools import cache, lru_cache
 
-from prompts.text.words import HAN_RUN, STOPWORDS, WORD, fold, lines_of, simplified, stem, word_terms
+from prompts.text.words import (
+    HAN_RUN,
+    STOPWORDS,
+    WORD,
+    fold,
+    lines_of,
+    simplified,
+    stem,
+    word_terms,
+)
 
 
 @cache
 def _concept_of() -> dict[str, str]:
-    """The concept of each English stem; of a stem with two ("founded" is established, "found" discovered) the first."""
+    """The concept of each English stem; of a stem with two ("founded" is established, "found"
+    discovered) the first.
+    """
     concepts: dict[str, str] = {}
     for line in lines_of("concepts_en"):
         for word in line.split():
@@ -18,8 +29,9 @@ def _concept_of() -> dict[str, str]:
 
 @cache
 def _concept_of_han() -> dict[str, str]:
-    """The concept of each Chinese word. A line begins with the English word of its concept where there is one, so that
-    a Chinese question finds English evidence."""
+    """The concept of each Chinese word. A line begins with the English word of its concept where
+    there is one, so that a Chinese question finds English evidence.
+    """
     concepts: dict[str, str] = {}
     for line in lines_of("concepts_zh"):
         first, *rest = line.split()

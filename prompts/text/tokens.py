@@ -29,7 +29,10 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     """
     # Not tiktoken's batches: they start a thread for each text.
     encode = encoding().encode_ordinary
-    return [sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE)) for text in texts]
+    return [
+        sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE))
+        for text in texts
+    ]
 
 
 @lru_cache(maxsize=1)

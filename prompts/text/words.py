@@ -50,7 +50,9 @@ _BRACKETED = re.compile(r"[(（][^()（）]*[)）]")
 @cache
 def word_lists(name: str) -> Mapping[str, str | Mapping[str, str]]:
     """The word lists of `data/NAME.toml` beside this file."""
-    return tomllib.loads(files("prompts.text").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("prompts.text").joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
+    )
 
 
 def words_in(name: str, key: str) -> frozenset[str]:
@@ -62,18 +64,29 @@ def words_in(name: str, key: str) -> frozenset[str]:
 def groups_in(name: str, key: str) -> dict[str, list[str]]:
     """Word lists by what they have in common."""
     groups = word_lists(name)[key]
-    return {group: words.split() for group, words in groups.items()} if isinstance(groups, Mapping) else {}
+    return (
+        {group: words.split() for group, words in groups.items()}
+        if isinstance(groups, Mapping)
+        else {}
+    )
 
 
 def group_of(name: str, key: str) -> dict[str, str]:
     """Each word's group; of a word in two the first."""
-    return {word: group for group, words in reversed(groups_in(name, key).items()) for word in words}
+    return {
+        word: group for group, words in reversed(groups_in(name, key).items()) for word in words
+    }
 
 
 @cache
 def lines_of(name: str) -> tuple[str, ...]:
     """The lines of a word list in the folder `data` beside this file."""
-    return tuple(files("prompts.text").joinpath("data", f"{name}.txt").read_text(encoding="utf-8").splitlines())
+    return tuple(
+        files("prompts.text")
+        .joinpath("data", f"{name}.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
 
 
 def known_languages() -> Mapping[str, Mapping[str, str]]:
@@ -83,7 +96,9 @@ def known_languages() -> Mapping[str, Mapping[str, str]]:
 
 STOPWORDS = words_in("english", "stopwords")
 # Function words of Chinese questions and prose; bigrams made only of these say nothing.
-HAN_STOP = frozenset("的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你")
+HAN_STOP = frozenset(
+    "的了是在和与及或也都就而被把对为于其之有哪些什么谁怎么如何吗呢吧啊请问多少几个这那它他她们我你"
+)
 # The Snowball stemmer of each language (ISO 639-1).
 _NAMES_OF_STEMMERS = (
     "ar arabic ca catalan cs czech da danish de german el greek en english es spanish et estonian eu basque fa persian "
@@ -134,7 +149,9 @@ def is_han(text: str) -> bool:
     Latin letters make no question English.
     """
     han = 0 if text.isascii() else sum(len(run) for run in HAN_RUN.findall(text))
-    return han > 0 and (han * 4 >= sum(c.isalpha() for c in text) or han >= 2 * len(_OTHER_WORD.findall(text)))
+    return han > 0 and (
+        han * 4 >= sum(c.isalpha() for c in text) or han >= 2 * len(_OTHER_WORD.findall(text))
+    )
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -280,7 +297,12 @@ def terms(text: str, language: str = "en") -> list[str]:
     plain = text.casefold().replace("i\u0307", "i")
     folded = fold(text) if language == "en" else unicodedata.normalize("NFC", plain)
     left_out = stopwords(language)
-    return [term for word in WORD.findall(folded) if word not in left_out for term in word_terms(word, language)]
+    return [
+        term
+        for word in WORD.findall(folded)
+        if word not in left_out
+        for term in word_terms(word, language)
+    ]
 
 
 def content_terms(text: str, language: str = "en") -> list[str]:
@@ -289,4 +311,6 @@ def content_terms(text: str, language: str = "en") -> list[str]:
 
 
 def _is_han_filler(term: str) -> bool:
-    return HAN_RUN.match(term) is not None and 2 * sum(sign in HAN_STOP for sign in term) >= len(term)
+    return HAN_RUN.match(term) is not None and 2 * sum(sign in HAN_STOP for sign in term) >= len(
+        term
+    )

@@ -1,4 +1,6 @@
-"""The gate of an evaluation: no measure may fall by more than its margin against the last accepted evaluation."""
+"""The gate of an evaluation: no measure may fall by more than its margin against the last accepted
+evaluation.
+"""
 
 import tomllib
 from collections.abc import Sequence
@@ -17,7 +19,9 @@ _FORM = 'A gate is: [[gate]], measure = "f1", system = "mix", margin = 0.02.'
 
 
 class GateRule(BaseModel):
-    """A measure of a system may fall by `margin`, in the measure's own unit; of what is spent, rise by it."""
+    """A measure of a system may fall by `margin`, in the measure's own unit; of what is spent, rise
+    by it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +39,9 @@ class GateFile(BaseModel):
 
 
 def read_gate(path: Path) -> tuple[GateRule, ...]:
-    """The rules of a TOML file. UsageError where it cannot be read, or names a measure that does not exist."""
+    """The rules of a TOML file. UsageError where it cannot be read, or names a measure that does
+    not exist.
+    """
     try:
         rules = GateFile.model_validate(tomllib.loads(text_of_file(path))).gate
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
@@ -47,8 +53,10 @@ def read_gate(path: Path) -> tuple[GateRule, ...]:
 def check_gate(
     rules: Sequence[GateRule], result: EvaluationResult, accepted: Sequence[EvaluationResult]
 ) -> tuple[GateCheck, ...]:
-    """Each rule on this evaluation and the last of the accepted ones that knows the rule's measure of its system, over
-    the questions of both. UsageError where there is none: a gate that compares with nothing holds nothing back."""
+    """Each rule on this evaluation and the last of the accepted ones that knows the rule's measure
+    of its system, over the questions of both. UsageError where there is none: a gate that compares
+    with nothing holds nothing back.
+    """
     now, texts = values_of(result.scores), _texts(result)
     checks = []
     for rule, measure in zip(rules, measures_named([rule.measure for rule in rules]), strict=True):
@@ -67,10 +75,15 @@ def check_gate(
         fall = earlier - value if measure.more_is_better else value - earlier
         checks.append(
             GateCheck(
-                measure=rule.measure, system=rule.system, margin=rule.margin, value=value, before=earlier,
-                accepted=other.evaluation.number, holds=fall <= rule.margin + 1e-9,
+                measure=rule.measure,
+                system=rule.system,
+                margin=rule.margin,
+                value=value,
+                before=earlier,
+                accepted=other.evaluation.number,
+                holds=fall <= rule.margin + 1e-9,
             )
-        )  # fmt: skip
+        )
     return tuple(checks)
 
 

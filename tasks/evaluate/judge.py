@@ -1,8 +1,9 @@
-"""The judge's verdicts on answers: pairs in both orders with repeats, points by a rubric, and how far to trust them.
+"""The judge's verdicts on answers: pairs in both orders with repeats, points by a rubric, and how
+far to trust them.
 
-Of a pair each criterion is judged in a call of its own, with the first system's answer shown first and shown second
-(LightRAG, arXiv 2410.05779, section 4.1: positions alternated). Where the two orders disagree it is a tie.
-Markers of citations are not shown: they would tell the systems apart.
+Of a pair each criterion is judged in a call of its own, with the first system's answer shown first
+and shown second (LightRAG, arXiv 2410.05779, section 4.1: positions alternated). Where the two
+orders disagree it is a tie. Markers of citations are not shown: they would tell the systems apart.
 """
 
 import json
@@ -41,7 +42,7 @@ def require_judge(judged: Sequence[str], judge: Judge | Grade) -> None:
         )
 
 
-# --- pairs -----------------------------------------------------------------------------------------------------------
+# --- pairs ----------------------------------------------------------------------------------------
 
 
 @step("judge", PATIENT, asks_model=True)
@@ -55,16 +56,21 @@ async def judged_pairs(
 ) -> list[Verdict]:
     """A verdict for each question that both systems were asked, and each criterion.
 
-    An order's winner is the one that most of its repeats name; the verdict's the one that both orders name, else a tie.
-    A system that gave no answer loses to one that did, without a call. Where the judge gives no usable answer there is
-    no verdict, and the log says so. UsageError where the judge has no model. `on_verdict` is called after each.
+    An order's winner is the one that most of its repeats name; the verdict's the one that both
+    orders name, else a tie. A system that gave no answer loses to one that did, without a call.
+    Where the judge gives no usable answer there is no verdict, and the log says so. UsageError
+    where the judge has no model. `on_verdict` is called after each.
     """
     require_judge(("a comparison of answers",), judge)
-    first, second = ({answer.question: answer for answer in answers} for answers in answers_of_two_systems)
+    first, second = (
+        {answer.question: answer for answer in answers} for answers in answers_of_two_systems
+    )
 
     async def judged(question: EvaluationQuestion, criterion: str) -> Verdict | None:
         pair = first[question.id], second[question.id]
-        verdict = await _or_none(_verdict(question, criterion, pair, judge, repeats), f"verdict on {question.id}")
+        verdict = await _or_none(
+            _verdict(question, criterion, pair, judge, repeats), f"verdict on {question.id}"
+        )
         on_verdict()
         return verdict
 
@@ -78,7 +84,9 @@ async def judged_pairs(
 
 
 async def _or_none(judged: Awaitable[T], what: str) -> T | None:
-    """What a judge gives; None where its model gives no usable answer: one of them must not cost all the others."""
+    """What a judge gives; None where its model gives no usable answer: one of them must not cost
+    all the others.
+    """
     try:
         return await judged
     except NoUsableAnswer as error:
@@ -98,13 +106,16 @@ async def _verdict(
     if not all(texts):
         winner = next((name for name, text in zip(names, texts, strict=True) if text), "")
         reasons = tuple(
-            f"{answer.system} gave no answer. {answer.error}".strip() for answer in pair if not answer.answer
+            f"{answer.system} gave no answer. {answer.error}".strip()
+            for answer in pair
+            if not answer.answer
         )
         orders: tuple[tuple[str, ...], tuple[str, ...]] = ((winner,), (winner,))
     else:
         places = [(order, repeat) for order in (0, 1) for repeat in _tries(repeats)]
         judged = await gather_or_cancel(
-            judge.run(question.question, criterion, texts[order], texts[1 - order], repeat) for order, repeat in places
+            judge.run(question.question, criterion, texts[order], texts[1 - order], repeat)
+            for order, repeat in places
         )
         shown = {"first": 0, "second": 1}
         winners = [
@@ -115,9 +126,14 @@ async def _verdict(
         winner = _majority(orders[0]) if _majority(orders[0]) == _majority(orders[1]) else ""
         reasons = tuple(judgement.reason for judgement in judged)
     return Verdict(
-        question=question.id, criterion=criterion, first=names[0], second=names[1], winner=winner, orders=orders,
+        question=question.id,
+        criterion=criterion,
+        first=names[0],
+        second=names[1],
+        winner=winner,
+        orders=orders,
         reasons=reasons,
-    )  # fmt: skip
+    )
 
 
 def _tries(repeats: int) -> Sequence[int]:
@@ -130,7 +146,7 @@ def _majority(winners: Sequence[str]) -> str:
     return name if count * 2 > len(winners) else ""
 
 
-# --- points ----------------------------------------------------------------------------------------------------------
+# --- points ---------------------------------------------------------------------------------------
 
 
 @step("grade", PATIENT, asks_model=True)
@@ -143,13 +159,16 @@ async def judged_points(
 ) -> list[Score]:
     """The points of each answer by each rubric, 0 to 100, the mean of the repeats; no answer has 0.
 
-    `loong_score` compares with the known answer, so that its value is None where a question has none; with it comes
-    `loong_em`, the share of repeats that gave 100. A repeat for which the judge gives no usable answer does not count,
-    and the log says so. UsageError where the judge has no model.
+    `loong_score` compares with the known answer, so that its value is None where a question has
+    none; with it comes `loong_em`, the share of repeats that gave 100. A repeat for which the judge
+    gives no usable answer does not count, and the log says so. UsageError where the judge has no
+    model.
     """
     require_judge(rubrics, judge)
     known = {question.id: question for question in questions}
-    pairs = [(answer, rubric) for answer in answers if answer.question in known for rubric in rubrics]
+    pairs = [
+        (answer, rubric) for answer in answers if answer.question in known for rubric in rubrics
+    ]
     points = await gather_or_cancel(
         _points(known[answer.question], answer, rubric, judge, repeats) for answer, rubric in pairs
     )
@@ -174,22 +193,25 @@ async def _points(
         return [0] * repeats
     text, right = plain(answer.answer.answer), " / ".join(question.answers or question.values)
     graded = (
-        _or_none(judge.run(question.question, right, rubric, text, repeat), f"points for {question.id}")
+        _or_none(
+            judge.run(question.question, right, rubric, text, repeat), f"points for {question.id}"
+        )
         for repeat in _tries(repeats)
     )
     return [grade.score for grade in await gather_or_cancel(graded) if grade is not None]
 
 
-# --- how far the judge can be trusted --------------------------------------------------------------------------------
+# --- how far the judge can be trusted -------------------------------------------------------------
 
 
 class JudgeReliability(Record):
     """What verdicts tell of the judge.
 
-    `shown_first`: the share of decided judgements that went to the answer shown first; .5 is no position bias.
-    `orders_agree`: the share of verdicts whose orders name the same. `repeats_agree`: the share of pairs of repeats in
-    one order that do, None without repeats. `people_agree` and `people_kappa` (Cohen 1960): with the verdicts of
-    people, on `people` of them.
+    `shown_first`: the share of decided judgements that went to the answer shown first; .5 is no
+    position bias. `orders_agree`: the share of verdicts whose orders name the same.
+    `repeats_agree`: the share of pairs of repeats in one order that do, None without repeats.
+    `people_agree` and `people_kappa` (Cohen 1960): with the verdicts of people, on `people` of
+    them.
     """
 
     judgements: int
@@ -203,19 +225,36 @@ class JudgeReliability(Record):
 
 
 def reliability(verdicts: Sequence[Verdict], people: Iterable[Verdict] = ()) -> JudgeReliability:
-    """How the judge judged; `people` are verdicts of persons on the same pairs, whose `winner` counts."""
-    firsts = [(winner, (verdict.first, verdict.second)[order]) for verdict in verdicts
-              for order in (0, 1) for winner in verdict.orders[order] if winner]  # fmt: skip
-    repeats = [a == b for verdict in verdicts for order in verdict.orders for a, b in combinations(order, 2)]
+    """How the judge judged; `people` are verdicts of persons on the same pairs, whose `winner`
+    counts.
+    """
+    firsts = [
+        (winner, (verdict.first, verdict.second)[order])
+        for verdict in verdicts
+        for order in (0, 1)
+        for winner in verdict.orders[order]
+        if winner
+    ]
+    repeats = [
+        a == b
+        for verdict in verdicts
+        for order in verdict.orders
+        for a, b in combinations(order, 2)
+    ]
     own = {_key(verdict): verdict.winner for verdict in verdicts}
     both = [(own[_key(verdict)], verdict.winner) for verdict in people if _key(verdict) in own]
     return JudgeReliability(
-        judgements=sum(len(order) for verdict in verdicts for order in verdict.orders), verdicts=len(verdicts),
+        judgements=sum(len(order) for verdict in verdicts for order in verdict.orders),
+        verdicts=len(verdicts),
         shown_first=_share([winner == shown for winner, shown in firsts]),
-        orders_agree=_share([_majority(verdict.orders[0]) == _majority(verdict.orders[1]) for verdict in verdicts]),
-        repeats_agree=_share(repeats), people=len(both), people_agree=_share([a == b for a, b in both]),
+        orders_agree=_share(
+            [_majority(verdict.orders[0]) == _majority(verdict.orders[1]) for verdict in verdicts]
+        ),
+        repeats_agree=_share(repeats),
+        people=len(both),
+        people_agree=_share([a == b for a, b in both]),
         people_kappa=_kappa(both),
-    )  # fmt: skip
+    )
 
 
 def win_rates(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
@@ -230,16 +269,23 @@ def win_rates(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
 
 
 def read_people(path: Path) -> list[Verdict]:
-    """Verdicts of people: JSON lines {question (its id), criterion, first, second, winner ("" for a tie)}.
+    """Verdicts of people: JSON lines {question (its id), criterion, first, second, winner ("" for a
+    tie)}.
 
     UsageError for what cannot be read.
     """
     try:
         lines = text_of_file(path).split("\n")
-        return [Verdict.model_validate({"orders": ((), ())} | json.loads(line)) for line in lines if line.strip()]
+        return [
+            Verdict.model_validate({"orders": ((), ())} | json.loads(line))
+            for line in lines
+            if line.strip()
+        ]
     except (OSError, ValueError, TypeError) as error:
         remedy = "A row is {question, criterion, first, second, winner}; no winner is a tie."
-        raise UsageError(f"{path} holds no verdicts of people: {str(error).splitlines()[0]}.", remedy) from error
+        raise UsageError(
+            f"{path} holds no verdicts of people: {str(error).splitlines()[0]}.", remedy
+        ) from error
 
 
 def _key(verdict: Verdict) -> tuple[str, str, frozenset[str]]:

@@ -1,7 +1,9 @@
-"""Measures of answers: what is known of a right answer, of its evidence, of its citations and of its cost.
+"""Measures of answers: what is known of a right answer, of its evidence, of its citations and of
+its cost.
 
-Each has a name, its source and what it needs of the question set; it gives None where it has nothing to say. Those that
-need the judge are made by `tasks/evaluate/judge.py`. Higher is better but for what is spent.
+Each has a name, its source and what it needs of the question set; it gives None where it has
+nothing to say. Those that need the judge are made by `tasks/evaluate/judge.py`. Higher is better
+but for what is spent.
 """
 
 import math
@@ -41,9 +43,11 @@ _VERDICTS = frozenset({"yes", "no", "noanswer", "是", "否"})
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: `source` is the paper and section that defines it, `needs` what a question must know for it.
+    """A measure: `source` is the paper and section that defines it, `needs` what a question must
+    know for it.
 
-    `score(question, answer)` is None where it has nothing to say. `more_is_better` is False for what is spent.
+    `score(question, answer)` is None where it has nothing to say. `more_is_better` is False for
+    what is spent.
     """
 
     name: str
@@ -53,13 +57,18 @@ class Measure:
     more_is_better: bool = True
 
 
-# --- the right answer ------------------------------------------------------------------------------------------------
+# --- the right answer -----------------------------------------------------------------------------
 
 
 def normalised(text: str) -> str:
-    """A text by HotpotQA's rules: lower case, no punctuation, no articles, single spaces. Of Chinese each character is
-    a word, as in CMRC 2018's evaluation."""
-    kept = (c for c in text.lower() if c not in string.punctuation and not unicodedata.category(c).startswith("P"))
+    """A text by HotpotQA's rules: lower case, no punctuation, no articles, single spaces. Of
+    Chinese each character is a word, as in CMRC 2018's evaluation.
+    """
+    kept = (
+        c
+        for c in text.lower()
+        if c not in string.punctuation and not unicodedata.category(c).startswith("P")
+    )
     return " ".join(_ARTICLES.sub(" ", _HAN.sub(r" \1 ", "".join(kept))).split())
 
 
@@ -79,8 +88,9 @@ def token_f1(predicted: str, gold: str) -> float:
 
 
 def holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether one of the answers stands in a text as whole words: case, articles and punctuation do not count, in
-    Chinese nor spaces."""
+    """Whether one of the answers stands in a text as whole words: case, articles and punctuation do
+    not count, in Chinese nor spaces.
+    """
     return any(_within(answer, text) for answer in answers)
 
 
@@ -146,7 +156,7 @@ def _abstention(question: EvaluationQuestion, answer: Answer) -> float:
     return float((answer.fallback == "abstained") is not question.answerable)
 
 
-# --- the evidence that was retrieved ---------------------------------------------------------------------------------
+# --- the evidence that was retrieved --------------------------------------------------------------
 
 
 def _recall(k: int, question: EvaluationQuestion, answer: Answer) -> float | None:
@@ -161,8 +171,12 @@ def _all_gold(k: int, question: EvaluationQuestion, answer: Answer) -> float | N
 
 def _ndcg(k: int, question: EvaluationQuestion, answer: Answer) -> float | None:
     gold = set(question.gold_documents)
-    gain = sum(1 / math.log2(rank + 2) for document, rank in _ranked(answer, k).items() if document in gold)
-    return gain / sum(1 / math.log2(rank + 2) for rank in range(min(k, len(gold)))) if gold else None
+    gain = sum(
+        1 / math.log2(rank + 2) for document, rank in _ranked(answer, k).items() if document in gold
+    )
+    return (
+        gain / sum(1 / math.log2(rank + 2) for rank in range(min(k, len(gold)))) if gold else None
+    )
 
 
 def _ranked(answer: Answer, k: int) -> dict[str, int]:
@@ -176,13 +190,16 @@ def _ranked(answer: Answer, k: int) -> dict[str, int]:
 def _evidence_cited(question: EvaluationQuestion, answer: Answer) -> float | None:
     spans = question.gold_spans
     cited = [
-        any(c.document == span.document and c.start < span.end and span.start < c.end for c in answer.citations)
+        any(
+            c.document == span.document and c.start < span.end and span.start < c.end
+            for c in answer.citations
+        )
         for span in spans
     ]
     return mean(cited) if cited else None
 
 
-# --- citations and grounding -----------------------------------------------------------------------------------------
+# --- citations and grounding ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -193,12 +210,15 @@ class CitationScores:
     precision: float
 
 
-def citation_scores(question: str, text: str, cited: Mapping[str, str], scorer: Scorer) -> CitationScores | None:
+def citation_scores(
+    question: str, text: str, cited: Mapping[str, str], scorer: Scorer
+) -> CitationScores | None:
     """How well citations support an answer's statements; None where it states nothing.
 
-    Recall: the share of statements that their citations together support. Precision: the share of citations without
-    which a supported statement would not be so, or which support it alone. What supports what says `scorer`: the
-    grounding check's words and figures, or a model of natural language inference as ALCE uses one.
+    Recall: the share of statements that their citations together support. Precision: the share of
+    citations without which a supported statement would not be so, or which support it alone. What
+    supports what says `scorer`: the grounding check's words and figures, or a model of natural
+    language inference as ALCE uses one.
     """
 
     def supports(claim: str, markers: Sequence[str]) -> bool:
@@ -216,7 +236,11 @@ def citation_scores(question: str, text: str, cited: Mapping[str, str], scorer: 
         recalled.append(supported)
         for marker in markers:
             others = [other for other in markers if other != marker]
-            needed = not others or supports(sentence.claim, [marker]) or not supports(sentence.claim, others)
+            needed = (
+                not others
+                or supports(sentence.claim, [marker])
+                or not supports(sentence.claim, others)
+            )
             precise.append(supported and needed)
     if not recalled:
         return None
@@ -224,14 +248,22 @@ def citation_scores(question: str, text: str, cited: Mapping[str, str], scorer: 
 
 
 def cited_texts(answer: Answer) -> dict[str, str]:
-    """The text behind each marker: the whole passage where the answer has it, else what is quoted of it."""
+    """The text behind each marker: the whole passage where the answer has it, else what is quoted
+    of it.
+    """
     passages = {passage.chunk: passage.text for passage in answer.passages}
-    texts = by_key((citation.marker, passages.get(citation.chunk) or citation.quote) for citation in answer.citations)
+    texts = by_key(
+        (citation.marker, passages.get(citation.chunk) or citation.quote)
+        for citation in answer.citations
+    )
     return {marker: "\n".join(dict.fromkeys(own)) for marker, own in texts.items()}
 
 
 def _citations(
-    part: Literal["recall", "precision"], scorer: Scorer, question: EvaluationQuestion, answer: Answer
+    part: Literal["recall", "precision"],
+    scorer: Scorer,
+    question: EvaluationQuestion,
+    answer: Answer,
 ) -> float | None:
     if answer.fallback == "abstained":
         return None
@@ -254,21 +286,27 @@ def claims_of(answer: Answer) -> list[str]:
 
 
 def claim_clusters(claims: Sequence[str]) -> int:
-    """How many different things claims say: complete-linkage clusters at a distance of 1 - ROUGE-L (GraphRAG)."""
+    """How many different things claims say: complete-linkage clusters at a distance of 1 - ROUGE-L
+    (GraphRAG).
+    """
     from rapidfuzz.distance import LCSseq
     from scipy.cluster.hierarchy import fcluster, linkage
 
     words = [normalised(claim).split() for claim in claims]
     if len(words) < 2:
         return len(words)
-    distances = [1 - 2 * LCSseq.similarity(a, b) / max(1, len(a) + len(b)) for a, b in combinations(words, 2)]
+    distances = [
+        1 - 2 * LCSseq.similarity(a, b) / max(1, len(a) + len(b)) for a, b in combinations(words, 2)
+    ]
     return int(fcluster(linkage(distances, "complete"), 1 - SAME_CLAIM, "distance").max())
 
 
-# --- cost ------------------------------------------------------------------------------------------------------------
+# --- cost -----------------------------------------------------------------------------------------
 
 
-def _spent(read: Callable[[Usage], float | None], question: EvaluationQuestion, answer: Answer) -> float | None:
+def _spent(
+    read: Callable[[Usage], float | None], question: EvaluationQuestion, answer: Answer
+) -> float | None:
     """None for a recorded answer that came without its usage."""
     usage = answer.usage
     return read(usage) if usage.seconds or usage.calls or usage.cached_calls else None
@@ -276,7 +314,9 @@ def _spent(read: Callable[[Usage], float | None], question: EvaluationQuestion, 
 
 def _brought(from_memory: bool, question: EvaluationQuestion, answer: Answer) -> float | None:
     """How many passages memory brought, or the search where memory did not answer."""
-    used = bool(answer.trace.trigger) and all(decision.use_memory for decision in answer.trace.trigger)
+    used = bool(answer.trace.trigger) and all(
+        decision.use_memory for decision in answer.trace.trigger
+    )
     return float(len(answer.passages)) if used is from_memory else 0.0
 
 
@@ -285,7 +325,7 @@ def _filtered_out(question: EvaluationQuestion, answer: Answer) -> float | None:
     return float(counts.contradiction + (counts.neutral if counts.tier == "entailed" else 0))
 
 
-# --- the table of measures -------------------------------------------------------------------------------------------
+# --- the table of measures ------------------------------------------------------------------------
 
 
 def _judged(name: str) -> ScoreOf:
@@ -297,16 +337,23 @@ def _judged(name: str) -> ScoreOf:
 
 
 def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
-    """All measures by name; `scorer` says what supports a sentence: the default looks at words and figures."""
+    """All measures by name; `scorer` says what supports a sentence: the default looks at words and
+    figures.
+    """
     hotpot, alce = (
         "Yang et al. 2018 (HotpotQA), evaluation script",
         "Gao et al. 2023 (ALCE, arXiv 2305.14627), citation quality",
     )
-    graphrag, cost = "Edge et al. 2024 (GraphRAG, arXiv 2404.16130v2), claim-based measures", "the meter of each answer"
+    graphrag, cost = (
+        "Edge et al. 2024 (GraphRAG, arXiv 2404.16130v2), claim-based measures",
+        "the meter of each answer",
+    )
     kgqa = "Liu et al. 2025 (PolyG, arXiv 2504.02112): sets of answers"
     erm4 = "the four-module RAG (ERM4): columns of cost"
     loong = "Wang et al. 2024 (Loong, arXiv 2406.17419)"
-    answers, values, gold, judge = (frozenset[Need]({need}) for need in ("answers", "values", "gold", "judge"))
+    answers, values, gold, judge = (
+        frozenset[Need]({need}) for need in ("answers", "values", "gold", "judge")
+    )
     nothing = frozenset[Need]()
 
     def spent(name: str, read: Callable[[Usage], float | None]) -> Measure:
@@ -319,21 +366,54 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
         Measure("values_exact", kgqa, values, _values_exact),
         Measure("values_f1", kgqa, values, _values_f1),
         Measure("values_hit", kgqa, values, _values_hit),
-        *(Measure(f"recall@{k}", "Manning et al. 2008, section 8.4", gold, partial(_recall, k)) for k in CUTS),
-        *(Measure(f"all_gold@{k}", "Trivedi et al. 2022 (MuSiQue): all support", gold, partial(_all_gold, k))
-          for k in CUTS),
-        *(Measure(f"ndcg@{k}", "Järvelin and Kekäläinen 2002", gold, partial(_ndcg, k)) for k in CUTS),
-        Measure("evidence_cited", "HotpotQA's supporting facts, by citations", gold, _evidence_cited),
+        *(
+            Measure(f"recall@{k}", "Manning et al. 2008, section 8.4", gold, partial(_recall, k))
+            for k in CUTS
+        ),
+        *(
+            Measure(
+                f"all_gold@{k}",
+                "Trivedi et al. 2022 (MuSiQue): all support",
+                gold,
+                partial(_all_gold, k),
+            )
+            for k in CUTS
+        ),
+        *(
+            Measure(f"ndcg@{k}", "Järvelin and Kekäläinen 2002", gold, partial(_ndcg, k))
+            for k in CUTS
+        ),
+        Measure(
+            "evidence_cited", "HotpotQA's supporting facts, by citations", gold, _evidence_cited
+        ),
         Measure("citation_recall", alce, nothing, partial(_citations, "recall", scorer)),
         Measure("citation_precision", alce, nothing, partial(_citations, "precision", scorer)),
-        Measure("grounding_share", "share of the checked sentences that evidence supports", nothing, _grounding_share),
+        Measure(
+            "grounding_share",
+            "share of the checked sentences that evidence supports",
+            nothing,
+            _grounding_share,
+        ),
         Measure("claims", graphrag, nothing, lambda _, answer: float(len(claims_of(answer)))),
-        Measure("claim_clusters", graphrag, nothing, lambda _, answer: float(claim_clusters(claims_of(answer)))),
-        Measure("abstention", "Rajpurkar et al. 2018 (SQuAD 2.0): right to answer or not", nothing, _abstention),
+        Measure(
+            "claim_clusters",
+            graphrag,
+            nothing,
+            lambda _, answer: float(claim_clusters(claims_of(answer))),
+        ),
+        Measure(
+            "abstention",
+            "Rajpurkar et al. 2018 (SQuAD 2.0): right to answer or not",
+            nothing,
+            _abstention,
+        ),
         Measure("loong_score", loong, answers | judge, _judged("loong_score")),
         Measure("loong_em", f"{loong}: a score of 100", answers | judge, _judged("loong_em")),
-        *(Measure(name, "points by a rubric (RUBRICS in prompts/judge.py)", judge, _judged(name))
-          for name in RUBRICS if name not in LOONG),
+        *(
+            Measure(name, "points by a rubric (RUBRICS in prompts/judge.py)", judge, _judged(name))
+            for name in RUBRICS
+            if name not in LOONG
+        ),
         spent("seconds", lambda usage: usage.seconds),
         spent("calls", lambda usage: float(usage.calls)),
         spent("tokens_in", lambda usage: float(usage.input_tokens)),
@@ -343,7 +423,7 @@ def measures_with(scorer: Scorer) -> Mapping[str, Measure]:
         Measure("external", erm4, nothing, partial(_brought, False), more_is_better=False),
         Measure("from_memory", erm4, nothing, partial(_brought, True)),
         Measure("filtered_out", erm4, nothing, _filtered_out),
-    ]  # fmt: skip
+    ]
     return {measure.name: measure for measure in every}
 
 
@@ -356,47 +436,74 @@ def measures_named(names: Sequence[str], scorer: Scorer = word_coverage) -> list
     for name in names:
         if name not in known:
             near = did_you_mean(name, known)
-            raise UsageError(f"There is no measure {name!r}.", f"{near}The measures are {', '.join(known)}.")
+            raise UsageError(
+                f"There is no measure {name!r}.", f"{near}The measures are {', '.join(known)}."
+            )
     return [known[name] for name in names]
 
 
 def rubrics_of(measures: Iterable[Measure]) -> list[str]:
     """The rubrics by which a judge gives the points of those measures that need one."""
-    named = (LOONG[0] if measure.name in LOONG else measure.name for measure in measures if "judge" in measure.needs)
+    named = (
+        LOONG[0] if measure.name in LOONG else measure.name
+        for measure in measures
+        if "judge" in measure.needs
+    )
     return list(dict.fromkeys(named))
 
 
-# --- other programs --------------------------------------------------------------------------------------------------
+# --- other programs -------------------------------------------------------------------------------
 
 
 def plain_answer(question: str, text: str, values: Sequence[str] = ()) -> Answer:
     """A bare text as an answer: nothing cited, nothing spent, abstained where it is empty."""
     route = RouteDecision(type="chunk", confidence=1.0, margin=1.0, reason="an answer from outside")
     trace = Trace(
-        mode="recorded", rewritten=question, queries=(question,), trigger=(), filter=FilterCounts(),
-        question_type="nested", route=route, structure="", subquestions=(),
-    )  # fmt: skip
+        mode="recorded",
+        rewritten=question,
+        queries=(question,),
+        trigger=(),
+        filter=FilterCounts(),
+        question_type="nested",
+        route=route,
+        structure="",
+        subquestions=(),
+    )
     return Answer(
-        question=question, answer=text, values=tuple(values), citations=(), passages=(),
-        fallback="none" if text.strip() else "abstained", trace=trace, usage=Usage(), generation=0,
-    )  # fmt: skip
+        question=question,
+        answer=text,
+        values=tuple(values),
+        citations=(),
+        passages=(),
+        fallback="none" if text.strip() else "abstained",
+        trace=trace,
+        usage=Usage(),
+        generation=0,
+    )
 
 
 def as_metric(measure: Measure, judge: Grade | None = None) -> Callable[..., float]:
-    """A measure as `dspy.Evaluate` and DSPy's optimisers take one; `judge` gives the points of those that need one.
+    """A measure as `dspy.Evaluate` and DSPy's optimisers take one; `judge` gives the points of
+    those that need one.
 
-    The example has the fields of an EvaluationQuestion (`answer` counts as its only answer, others are passed over);
-    the prediction an Answer, or a text and perhaps `values`, under `answer`. What a measure has nothing to say of
-    scores 0.
+    The example has the fields of an EvaluationQuestion (`answer` counts as its only answer, others
+    are passed over); the prediction an Answer, or a text and perhaps `values`, under `answer`. What
+    a measure has nothing to say of scores 0.
     """
 
     def metric(example: Mapping[str, object], prediction: object, trace: object = None) -> float:
         given = dict(example.items())
-        known = {name: value for name, value in given.items() if name in EvaluationQuestion.model_fields}
+        known = {
+            name: value for name, value in given.items() if name in EvaluationQuestion.model_fields
+        }
         if "answers" not in known and isinstance(given.get("answer"), str):
             known["answers"] = (given["answer"],)
-        question = EvaluationQuestion.model_validate({"id": str(given.get("question", "")), **known})
-        fields: dict[str, Any] = dict(prediction.items()) if hasattr(prediction, "items") else {"answer": prediction}
+        question = EvaluationQuestion.model_validate(
+            {"id": str(given.get("question", "")), **known}
+        )
+        fields: dict[str, Any] = (
+            dict(prediction.items()) if hasattr(prediction, "items") else {"answer": prediction}
+        )
         answer = fields.get("answer", "")
         if not isinstance(answer, Answer):
             answer = plain_answer(question.question, str(answer), fields.get("values", ()))

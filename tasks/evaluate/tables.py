@@ -1,4 +1,6 @@
-"""Stored scores and verdicts in the form of the published tables: systems as rows, measures by task as columns."""
+"""Stored scores and verdicts in the form of the published tables: systems as rows, measures by task
+as columns.
+"""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,7 +20,9 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table of a paper: which measures its columns show, split by what of the questions; none: won verdicts."""
+    """A table of a paper: which measures its columns show, split by what of the questions; none:
+    won verdicts.
+    """
 
     source: str
     measures: tuple[str, ...] = ()
@@ -29,17 +33,21 @@ class PublishedTable:
 _FINAL = ("loong_score", "f1", "exact_match", "answer_in_text")
 _ROWS = tomllib.loads(files("tasks.evaluate").joinpath("tables.toml").read_text(encoding="utf-8"))
 TABLES: Mapping[str, PublishedTable] = {
-    name: PublishedTable(**{**row, "measures": tuple(row.get("measures", ()))}) for name, row in _ROWS.items()
+    name: PublishedTable(**{**row, "measures": tuple(row.get("measures", ()))})
+    for name, row in _ROWS.items()
 }
 
 
 def published_table(name: str, result: EvaluationResult) -> dict[str, Cells]:
-    """Rows of a table of TABLES: each system's means over the questions of each column and over all, None where
-    nothing was scored; of a table of win rates the share of verdicts that each system won, and of ties, by criterion.
+    """Rows of a table of TABLES: each system's means over the questions of each column and over
+    all, None where nothing was scored; of a table of win rates the share of verdicts that each
+    system won, and of ties, by criterion.
     """
     if name not in TABLES:
         near = did_you_mean(name, TABLES)
-        raise UsageError(f"There is no table {name!r}.", f"{near}The tables are {', '.join(TABLES)}.")
+        raise UsageError(
+            f"There is no table {name!r}.", f"{near}The tables are {', '.join(TABLES)}."
+        )
     table, questions, scores = TABLES[name], result.evaluation.questions, result.scores
     if name == "structrag_router":
         return router_effect(result)
@@ -50,26 +58,38 @@ def published_table(name: str, result: EvaluationResult) -> dict[str, Cells]:
     return {
         system: {
             f"{measure}, {own}" if table.by else measure: _mean(
-                [s.value for s in scores if (s.system, s.measure) == (system, measure)
-                 and s.question in part and own in {ALL, part[s.question]} and s.value is not None]
+                [
+                    s.value
+                    for s in scores
+                    if (s.system, s.measure) == (system, measure)
+                    and s.question in part
+                    and own in {ALL, part[s.question]}
+                    and s.value is not None
+                ]
             )
             for own in parts
             for measure in table.measures
             if any(score.measure == measure for score in scores)
         }
         for system in dict.fromkeys(score.system for score in scores)
-    }  # fmt: skip
+    }
 
 
 def router_effect(result: EvaluationResult) -> dict[str, Cells]:
-    """What a router's accuracy does for the final score (StructRAG, section 5): of each system that routes, of one that
-    draws by lot, is never right or always is, and of each type for all questions.
+    """What a router's accuracy does for the final score (StructRAG, section 5): of each system that
+    routes, of one that draws by lot, is never right or always is, and of each type for all
+    questions.
 
-    The right types of a question are those whose answers score best among the systems with a `structure`; of the
-    accuracy only questions count on which these differ. Over those that all of them answered. UsageError without them.
+    The right types of a question are those whose answers score best among the systems with a
+    `structure`; of the accuracy only questions count on which these differ. Over those that all of
+    them answered. UsageError without them.
     """
-    measure = next((name for name in _FINAL if any(row.measure == name for row in result.scores)), "")
-    fixed = {row.name: row.structure for row in result.evaluation.systems if row.structure is not None}
+    measure = next(
+        (name for name in _FINAL if any(row.measure == name for row in result.scores)), ""
+    )
+    fixed = {
+        row.name: row.structure for row in result.evaluation.systems if row.structure is not None
+    }
     if not measure or len(fixed) < 2:
         raise UsageError(
             "The effect of a router is seen beside systems that use one structure for all questions.",
@@ -82,16 +102,25 @@ def router_effect(result: EvaluationResult) -> dict[str, Cells]:
     asked = {name: own for name, own in values.items() if fixed.keys() <= own.keys()}
     scored = {name: [own[system] for system in fixed] for name, own in asked.items()}
     right = {
-        name: {fixed[system] for system in fixed if own[system] == max(scored[name])} for name, own in asked.items()
+        name: {fixed[system] for system in fixed if own[system] == max(scored[name])}
+        for name, own in asked.items()
     }
     differing = {name for name, own in scored.items() if min(own) < max(own)}
     rows: dict[str, Cells] = {}
     for system in result.evaluation.systems:
-        own = [row for row in result.answers if row.system == system.name and row.question in asked and row.answer]
+        own = [
+            row
+            for row in result.answers
+            if row.system == system.name and row.question in asked and row.answer
+        ]
         if system.mode == "struct" and own:
             routed = [(row.answer.trace.route.type, row.question) for row in own if row.answer]
             hits = [float(choice in right[name]) for choice, name in routed if name in differing]
-            final = [asked[row.question][system.name] for row in own if system.name in asked[row.question]]
+            final = [
+                asked[row.question][system.name]
+                for row in own
+                if system.name in asked[row.question]
+            ]
             rows[system.name] = {"accuracy": _mean(hits), measure: _mean(final)}
     wrong = [[value for value in own if value < max(own)] or own for own in scored.values()]
     rows["by lot"] = {

@@ -1,11 +1,12 @@
 """Discovery: the files that the named sources hold, their ids, and what was left out.
 
-Hidden files and folders, `__pycache__`, `node_modules` and office lock files (`~$…`) are passed over in silence, unless
-they are named themselves; a symbolic link that leaves its source is not followed.
+Hidden files and folders, `__pycache__`, `node_modules` and office lock files (`~$…`) are passed
+over in silence, unless they are named themselves; a symbolic link that leaves its source is not
+followed.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH119, PTH207
-# `os.path` on purpose: `abspath` keeps a link as it was named (`Path.resolve` would not); `glob` takes absolute ones.
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH119, PTH207 `os.path` on purpose:
+# `abspath` keeps a link as it was named (`Path.resolve` would not); `glob` takes absolute ones.
 import glob
 import os
 import re
@@ -23,7 +24,9 @@ _IGNORED = frozenset({"__pycache__", "node_modules"})
 
 
 class NamedSource(Record):
-    """A named source: its canonical key (absolute path or glob pattern) and the folder that ids are relative to."""
+    """A named source: its canonical key (absolute path or glob pattern) and the folder that ids are
+    relative to.
+    """
 
     key: str
     base: str
@@ -31,8 +34,9 @@ class NamedSource(Record):
 
 
 class SourceFile(Record):
-    """A file to read: `path` absolute, `id` relative to its source's base; both with forward slashes. `source` and `id`
-    are printable; the path is the file's own."""
+    """A file to read: `path` absolute, `id` relative to its source's base; both with forward
+    slashes. `source` and `id` are printable; the path is the file's own.
+    """
 
     source: str
     path: str
@@ -52,21 +56,35 @@ def resolve(sources: Sequence[str | Path]) -> list[NamedSource]:
 def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
     """The regular files of one source sorted by id; what cannot be read is added to `skipped`."""
     if source.kind == "file":
-        return [SourceFile(source=printable(source.key), path=source.key, id=printable(os.path.basename(source.key)))]
+        return [
+            SourceFile(
+                source=printable(source.key),
+                path=source.key,
+                id=printable(os.path.basename(source.key)),
+            )
+        ]
     files = []
-    for path in set(_below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)):
+    for path in set(
+        _below(source.base, skipped) if source.kind == "folder" else _matches(source, skipped)
+    ):
         problem = _problem(path, source.base)
         if problem:
             _skip(skipped, path, problem)
         else:
             relative = Path(os.path.relpath(path, source.base)).as_posix()
-            files.append(SourceFile(source=printable(source.key), path=Path(path).as_posix(), id=printable(relative)))
+            files.append(
+                SourceFile(
+                    source=printable(source.key), path=Path(path).as_posix(), id=printable(relative)
+                )
+            )
     return sorted(files, key=lambda file: (file.id, file.path))
 
 
 def printable(name: str) -> str:
     """A file name as text: bytes that are no UTF-8, and signs that steer a terminal, become U+FFFD."""
-    return _STEERING.sub("\ufffd", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return _STEERING.sub(
+        "\ufffd", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    )
 
 
 def _source(named: str | Path) -> NamedSource:
@@ -86,7 +104,9 @@ def _source(named: str | Path) -> NamedSource:
 def _matches(source: NamedSource, skipped: list[Skipped]) -> Iterator[str]:
     for match in glob.iglob(source.key, recursive=True):
         path = os.path.abspath(match)
-        if any(_ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."):
+        if any(
+            _ignored(part) for part in Path(os.path.relpath(path, source.base)).parts if part != "."
+        ):
             continue
         if not os.path.isdir(path):
             yield path
@@ -102,7 +122,9 @@ def _below(folder: str, skipped: list[Skipped]) -> Iterator[str]:
 
     for place, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(
-            name for name in folders if not _ignored(name) and _enters(os.path.join(place, name), skipped)
+            name
+            for name in folders
+            if not _ignored(name) and _enters(os.path.join(place, name), skipped)
         )
         yield from (os.path.join(place, name) for name in files if not _ignored(name))
 

@@ -36,7 +36,10 @@ _SHORT, _SAMPLE = 4_000, 200_000  # bytes
 # A guess is taken where no other one reads other letters and is as likely, but for this share of
 # its confidence. Fitted on tables of names in 34 languages, 1 to 50 lines each.
 _AHEAD, _AHEAD_OF_TWO_BYTES = 0.005, 0.4
-_LEAST, _NEARLY = 0.05, 0.1  # below so much it has a few accents, and the commonest is nearly as likely
+_LEAST, _NEARLY = (
+    0.05,
+    0.1,
+)  # below so much it has a few accents, and the commonest is nearly as likely
 _COMMONEST = "cp1252"
 _CONTROL = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]")
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: some programs write them into UTF-8
@@ -150,7 +153,9 @@ def _much_alike(text: str, other: str) -> bool:
 
 
 def _lines_beyond_ascii(data: bytes) -> bytes:
-    """The lines that tell something of the encoding, up to the size of a sample; a short text whole."""
+    """The lines that tell something of the encoding, up to the size of a sample; a short text
+    whole.
+    """
     if len(data) <= _SHORT:
         return data
     lines = (line for line in data.split(b"\n") if not line.isascii() or _ESCAPE in line)

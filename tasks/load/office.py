@@ -34,7 +34,9 @@ _MARKUP = (".xml", ".rels")
 _LARGEST = 1 << 30
 # What mammoth reads in seconds: some 40 µs for a tag, and 20 bytes of memory for one of text.
 _LARGEST_WORD, _TAGS_OF_WORD = 30_000_000, 600_000
-_DEFAULT_TITLES = frozenset({"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"})
+_DEFAULT_TITLES = frozenset(
+    {"", "powerpoint presentation", "word document", "untitled", "slide 1", "presentation"}
+)
 _CELLS = re.compile(rb"<(?:\w{1,99}:)?(?:c|row)[\s/>]")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 _IMAGE = re.compile(r"!\[[^\]]{0,1000}\]\([^)]{0,1000}\)\n?")
@@ -93,7 +95,9 @@ def _check(markup: bytes, ending: str) -> None:
 
 def read_docx(data: bytes, title: str) -> PageText:
     """Headings, lists and tables as Markdown, formulas as LaTeX, all changes taken as accepted."""
-    from markitdown.converter_utils.docx.pre_process import pre_process_docx  # takes seconds to import
+    from markitdown.converter_utils.docx.pre_process import (
+        pre_process_docx,
+    )  # takes seconds to import
 
     result = mammoth.convert_to_html(
         pre_process_docx(io.BytesIO(_changed(data, "word/", _with_all_text))),

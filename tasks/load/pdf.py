@@ -16,7 +16,15 @@ import pypdfium2
 from pypdfium2 import raw
 
 from tasks.load.tables import WrittenTables, placed, write_table
-from tasks.load.text import LARGEST_DOCUMENT, PageText, Unreadable, clean, join_pages, one_line, raised
+from tasks.load.text import (
+    LARGEST_DOCUMENT,
+    PageText,
+    Unreadable,
+    clean,
+    join_pages,
+    one_line,
+    raised,
+)
 
 _PAGE_NUMBER = re.compile(
     r"(?:page|seite|p\.|第)?\s*+[-–—]?\s*+(?:\d{1,4}|[ivxlc]{1,6})\s*+[-–—]?\s*+(?:(?:of|/|von)\s*\d{1,4}|页)?",
@@ -38,7 +46,9 @@ _MOST_PLACED = 100_000  # characters of a page whose boxes are asked for, at som
 _CELL_GAP = 0.6  # of a line's height: words are closer to each other than cells
 _CELL_GAP_WIDTHS = 1.6  # of a character's width: a blank of a typewriter's font is one wide
 _LINES_OF_A_ROW, _MOST_CELLS = 12, 100
-_PAGELESS = re.compile(rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b")
+_PAGELESS = re.compile(
+    rb"/Type\s*/Pages\b[^>]{0,200}/Count\s+0\b|/Count\s+0\b[^>]{0,200}/Type\s*/Pages\b"
+)
 _PASSWORD, _SECURITY = 4, 5  # FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 
@@ -205,7 +215,9 @@ def _line(signs: Sequence[_Sign]) -> _Line:
         words = "".join(sign.text for sign in run)
         mark = raised(words).removesuffix(words) if up else ""
         for sign in run:
-            if before is None or (sign.left - before.right > gap and not _MARKER.match(cells[-1].text)):
+            if before is None or (
+                sign.left - before.right > gap and not _MARKER.match(cells[-1].text)
+            ):
                 cells.append(_Cell(mark + sign.text, sign.left, sign.right))
             else:
                 text = f"{cells[-1].text}{' ' if sign.spaced else ''}{mark}{sign.text}"
@@ -230,7 +242,10 @@ def _without_running_heads(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     columns, which may repeat so, stay on the first page.
     """
     edges = Counter(
-        key for number, page in enumerate(pages) for line in page[:1] + page[-1:] for key in _keys(line, number)
+        key
+        for number, page in enumerate(pages)
+        for line in page[:1] + page[-1:]
+        for key in _keys(line, number)
     )
     half = max(3, len(pages) / 2)
     repeated = {key for key, count in edges.items() if count >= (3 if "\0" in key else half)}
@@ -339,7 +354,11 @@ def _table_end(lines: Sequence[_Line], at: int) -> int:
         if place > at and not 0 < gap < (2.2 * step or 4 * line.height):
             break
         if len(line.cells) == 1:
-            if end == at or gap > 1.3 * line.height or line.cells[0].left <= lines[at].cells[0].right:
+            if (
+                end == at
+                or gap > 1.3 * line.height
+                or line.cells[0].left <= lines[at].cells[0].right
+            ):
                 break
             continue
         step = max(step, gap)
@@ -364,7 +383,9 @@ def _rows(lines: Sequence[_Line]) -> list[list[str]]:
     usual = [cells for cells, count in counts.items() if 3 * count >= counts.total()]
     most = max(usual, default=max(counts))
     columns: list[tuple[float, float]] = []
-    for cell in sorted((c for line in lines if len(line.cells) == most for c in line.cells), key=lambda c: c.left):
+    for cell in sorted(
+        (c for line in lines if len(line.cells) == most for c in line.cells), key=lambda c: c.left
+    ):
         if columns and cell.left < columns[-1][1]:
             columns[-1] = (columns[-1][0], max(columns[-1][1], cell.right))
         else:
@@ -378,7 +399,9 @@ def _rows(lines: Sequence[_Line]) -> list[list[str]]:
         if not rows or above.bottom - line.bottom >= 0.8 * step:
             rows.append([""] * len(columns))
         for cell in line.cells:
-            place = next((n for n, (_, right) in enumerate(columns) if cell.left < right), len(columns) - 1)
+            place = next(
+                (n for n, (_, right) in enumerate(columns) if cell.left < right), len(columns) - 1
+            )
             rows[-1][place] = f"{rows[-1][place]} {cell.text}".strip()
     return rows
 
@@ -386,7 +409,10 @@ def _rows(lines: Sequence[_Line]) -> list[list[str]]:
 def _text_columns(rows: Sequence[Sequence[str]]) -> list[list[_Line]]:
     """The columns one after another where they are running text; none where they are a table."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
-    if any(len(column) < 3 or statistics.median(len(cell.split()) for cell in column) < 3 for column in columns):
+    if any(
+        len(column) < 3 or statistics.median(len(cell.split()) for cell in column) < 3
+        for column in columns
+    ):
         return []
     return [[_Line((_Cell(cell, 0, 0),), 0, 0) for cell in column] for column in columns]
 

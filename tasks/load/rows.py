@@ -1,7 +1,8 @@
 """JSON, tables and graphs: rows that are documents or triples, and all others as text.
 
-A row with `text` is a document; a row with `s`, `p`, `o` and no `text` is a triple (optional `weight`, `document`);
-anything else is a dead letter, and the rest goes on. Names are kept as written, but for line breaks and outer space.
+A row with `text` is a document; a row with `s`, `p`, `o` and no `text` is a triple (optional
+`weight`, `document`); anything else is a dead letter, and the rest goes on. Names are kept as
+written, but for line breaks and outer space.
 """
 
 import json
@@ -74,8 +75,12 @@ def read_jsonl(text: str, file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
     return collect(((number, _parsed(line)) for number, line in lines if line.strip()), file, most)
 
 
-def collect(rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MOST_DOCUMENTS) -> Rows:
-    """Documents in row order, then one triples part per document named; `rows` are (line, parsed row or `BadRow`)."""
+def collect(
+    rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MOST_DOCUMENTS
+) -> Rows:
+    """Documents in row order, then one triples part per document named; `rows` are (line, parsed
+    row or `BadRow`).
+    """
     parts: list[Part] = []
     dead: list[DeadLetter] = []
     failed = 0
@@ -93,7 +98,9 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MO
                 parts.append(_text_part(row, text, line, file))
             else:
                 triple = _triple(row)
-                triples[_identifier(row.get("document")) or file.id][triple.s, triple.p, triple.o] += triple.weight
+                triples[_identifier(row.get("document")) or file.id][
+                    triple.s, triple.p, triple.o
+                ] += triple.weight
         except BadRow as bad:
             failed += 1
             if failed <= _MOST_LETTERS:
@@ -109,7 +116,9 @@ def collect(rows: Iterable[tuple[int, object]], file: SourceFile, most: int = MO
 
 
 def _letter(file: SourceFile, line: str, error: str) -> DeadLetter:
-    return DeadLetter(item=f"{printable(file.path)}{line}", step="load", error=error, remedy=_REMEDY)
+    return DeadLetter(
+        item=f"{printable(file.path)}{line}", step="load", error=error, remedy=_REMEDY
+    )
 
 
 def _parsed(line: str) -> object:
@@ -124,13 +133,16 @@ def _parsed(line: str) -> object:
 def parse_json(text: str, figures: type[str] | None = None) -> object:
     """The value of a JSON text, figures as they are written where they are to be `str`.
 
-    Raises `Unreadable` where it is broken, or begins more values than memory should hold: what is counted are brackets
-    and commas, those in strings too.
+    Raises `Unreadable` where it is broken, or begins more values than memory should hold: what is
+    counted are brackets and commas, those in strings too.
     """
     if sum(map(text.count, "[{,")) > MOST_CELLS:
-        raise Unreadable(f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines")
+        raise Unreadable(
+            f"JSON of more than {MOST_CELLS:,} values: divide it, or make it JSON Lines"
+        )
     try:
-        # Control characters inside strings are no reason to lose a row: they are cleaned away later.
+        # Control characters inside strings are no reason to lose a row: they are cleaned away
+        # later.
         return json.loads(text, strict=False, parse_float=figures, parse_int=figures)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"broken JSON ({error})") from error
@@ -159,7 +171,9 @@ def _text_part(row: Mapping[str, object], text: str, line: int, file: SourceFile
         source=file.source,
         path=f"{file.path}:{line}",
         kind="text",
-        title=shortened(title) or opening_subject(text) or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
+        title=shortened(title)
+        or opening_subject(text)
+        or title_of(text, own or f"{pretty_stem(file.id)} {line}", {}),
         text=text,
         metadata=scalars({key: value for key, value in row.items() if key not in _RESERVED}),
         tables=markdown_tables(text),
@@ -181,16 +195,22 @@ def _triple(row: Mapping[str, object]) -> Triple:
         raise BadRow(f"`{'spo'[names.index('')]}` is empty or not a string")
     weight = row.get("weight")
     try:
-        triple = Triple(s=s, p=p, o=o, weight=1.0 if weight in (None, "") else _WEIGHT.validate_python(weight))
+        triple = Triple(
+            s=s, p=p, o=o, weight=1.0 if weight in (None, "") else _WEIGHT.validate_python(weight)
+        )
     except ValidationError as error:
         raise BadRow(f"`weight` is not a number above zero: {weight!r}") from error
     length = len(triple.rendered())
     if length > _LONGEST_TRIPLE:
-        raise BadRow(f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`")
+        raise BadRow(
+            f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`"
+        )
     return triple
 
 
-def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile) -> Part:
+def _triples_part(
+    document: str, weights: Mapping[tuple[str, str, str], float], file: SourceFile
+) -> Part:
     triples = tuple(Triple(s=s, p=p, o=o, weight=weight) for (s, p, o), weight in weights.items())
     return Part(
         document=document,
@@ -203,7 +223,7 @@ def _triples_part(document: str, weights: Mapping[tuple[str, str, str], float], 
     )
 
 
-# --- graphs ----------------------------------------------------------------------------------------------------
+# --- graphs ---------------------------------------------------------------------------------------
 
 
 def graph_file(graph: "nx.Graph") -> SourceFile:
@@ -215,10 +235,13 @@ def graph_file(graph: "nx.Graph") -> SourceFile:
 def read_graph(graph: "nx.Graph", file: SourceFile) -> Rows:
     """The edges of a NetworkX graph as triples.
 
-    A node is named by its `name` or `label`, else by itself. An edge says its `predicate`, `relation` or `label`, else
-    "related to"; its `weight` and `document` are those of a row. A node without an edge is in no triple.
+    A node is named by its `name` or `label`, else by itself. An edge says its `predicate`,
+    `relation` or `label`, else "related to"; its `weight` and `document` are those of a row. A node
+    without an edge is in no triple.
     """
-    names = {node: _first(data, "name", "label") or str(node) for node, data in graph.nodes(data=True)}
+    names = {
+        node: _first(data, "name", "label") or str(node) for node, data in graph.nodes(data=True)
+    }
     rows = (
         {"s": names[source], "p": _first(data, *_PREDICATES) or "related to", "o": names[target]}
         | {name: data[name] for name in ("weight", "document") if name in data}
@@ -235,7 +258,9 @@ def _first(data: Mapping[str, object], *names: str) -> object:
 
 
 def readable_json(value: object) -> WrittenTables:
-    """Write any JSON as lines of `key: value`, keys joined by dots; a list of flat objects is a table."""
+    """Write any JSON as lines of `key: value`, keys joined by dots; a list of flat objects is a
+    table.
+    """
     writer = TableWriter()
     _write(value, "", writer)
     return writer.written()
@@ -282,7 +307,9 @@ def triples_header(rows: Sequence[tuple[int, list[str]]]) -> list[str] | None:
     return names if known and len(set(names)) == len(names) else None
 
 
-def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile) -> Rows:
+def read_triples(
+    rows: Sequence[tuple[int, list[str]]], names: Sequence[str], file: SourceFile
+) -> Rows:
     """The triples below the header."""
 
     def row_of(cells: list[str]) -> object:
@@ -292,7 +319,7 @@ def read_triples(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], fi
     return collect(((line, row_of(cells)) for line, cells in rows[1:] if cells), file)
 
 
-# --- what a text begins with -----------------------------------------------------------------------------------------
+# --- what a text begins with ----------------------------------------------------------------------
 
 _ANY_BRACKET = r"\((?:[^()]|\([^()]*\))*\)"
 _KNOWN = (
@@ -312,7 +339,8 @@ _SAYS_ELSE = frozenset({"he", "she", "it", "they", "who", "which", "that"})
 def opening_subject(text: str) -> str:
     """The name that an English text begins with and says the nature of, or empty.
 
-    A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells no name.
+    A sentence that begins with a pronoun or a function word, or names nothing with a capital, tells
+    no name.
     """
     match = _OPENING.match(text[:_LOOKED_AT])
     if match is None or not (match["article"] or match["more"].strip()):
@@ -322,7 +350,9 @@ def opening_subject(text: str) -> str:
     folded = [word.lower() for word in words]
     name_words = words[1:] if folded[0] in {"the", "a", "an"} else words
     is_sentence = bool(_SENTENCE_END.search(name)) or not _SAYS_ELSE.isdisjoint(folded)
-    begins_plain = name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
+    begins_plain = (
+        name_words is words and folded[0] in STOPWORDS and not text.startswith(('"', "“"))
+    )
     if is_sentence or begins_plain or len(words) > _MOST_WORDS:
         return ""
     return name if any(word[0].isupper() or word[0].isdigit() for word in name_words) else ""

@@ -1,7 +1,8 @@
-"""Load: what the named files, folders and globs hold, as parts, and the documents that the parts make up.
+"""Load: what the named files, folders and globs hold, as parts, and the documents that the parts
+make up.
 
-One reader per family of formats; a file that cannot be read is skipped with the reason, a row that is neither document
-nor triple is a dead letter, and the rest goes on.
+One reader per family of formats; a file that cannot be read is skipped with the reason, a row that
+is neither document nor triple is a dead letter, and the rest goes on.
 """
 
 import asyncio
@@ -70,7 +71,9 @@ _LARGE_OFTEN = (".jsonl", ".ndjson", ".pdf", ".docx", ".pptx", ".xlsx")
 
 
 class Loaded(Record):
-    """What was read: each source's canonical key, the parts in the order of sources and paths, and the rest."""
+    """What was read: each source's canonical key, the parts in the order of sources and paths, and
+    the rest.
+    """
 
     sources: tuple[str, ...]
     parts: tuple[Part, ...]
@@ -80,19 +83,24 @@ class Loaded(Record):
 
 @step("load")
 async def load(sources: Sequence[PathOrGraph]) -> Loaded:
-    """Read everything that the named sources hold; SourceNotFound before anything is read where one does not exist."""
+    """Read everything that the named sources hold; SourceNotFound before anything is read where one
+    does not exist.
+    """
     return await asyncio.to_thread(read_sources, sources)
 
 
 def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> Loaded:
     """Everything that the named sources hold.
 
-    A source is a file, a folder (read with its sub-folders), a glob pattern or a NetworkX graph: its edges are triples.
-    Raises `SourceNotFound` before anything is read where a path does not exist or a pattern matches nothing; an empty
-    folder is fine. Raises TooManyDocuments, as soon as it is so, where they hold more than `most`.
+    A source is a file, a folder (read with its sub-folders), a glob pattern or a NetworkX graph:
+    its edges are triples. Raises `SourceNotFound` before anything is read where a path does not
+    exist or a pattern matches nothing; an empty folder is fine. Raises TooManyDocuments, as soon as
+    it is so, where they hold more than `most`.
     """
     named = resolve([source for source in sources if isinstance(source, str | Path)])
-    graphs = {graph_file(source): source for source in sources if not isinstance(source, str | Path)}
+    graphs = {
+        graph_file(source): source for source in sources if not isinstance(source, str | Path)
+    }
     read: list[Rows] = []
     skipped: list[Skipped] = []
     count = 0
@@ -104,9 +112,12 @@ def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> 
                 raise
             except Unreadable as reason:
                 skipped.append(Skipped(path=printable(file.path), reason=str(reason)))
-            except Exception as error:  # parsers promise no exception types: one file must not cost the others
+            except (
+                Exception
+            ) as error:  # parsers promise no exception types: one file must not cost the others
                 if isinstance(fault := fault_of(error, file.path), TooLittle):
-                    raise fault from error  # the file is as good as before: it must not count as gone
+                    # the file is as good as before: it must not count as gone
+                    raise fault from error
                 log.warning("%s cannot be read", printable(file.path), exc_info=True)
                 reason_told = f"unreadable ({type(error).__name__}: {one_line(str(error))[:200]})"
                 skipped.append(Skipped(path=printable(file.path), reason=reason_told))
@@ -125,7 +136,9 @@ def read_sources(sources: Sequence[PathOrGraph], most: int = MOST_DOCUMENTS) -> 
 
 
 def _without_second_texts(parts: Iterable[Part]) -> tuple[tuple[Part, ...], list[DeadLetter]]:
-    """The parts without each text under an id that another text was read under before: these are dead letters."""
+    """The parts without each text under an id that another text was read under before: these are
+    dead letters.
+    """
     first: dict[str, Part] = {}
     kept, twice = [], []
     for part in parts:
@@ -198,14 +211,18 @@ def _bytes(path: str, zipped: bool, largest: int) -> bytes:
             raise
         raise Unreadable(f"unreadable ({error.strerror or error})") from error
     if len(data) > largest:
-        larger = "1 GiB" if largest == _LARGEST else "100 MB: divide it, or make it JSON Lines of smaller documents"
+        larger = (
+            "1 GiB"
+            if largest == _LARGEST
+            else "100 MB: divide it, or make it JSON Lines of smaller documents"
+        )
         raise Unreadable(f"larger than {larger}")
     return data
 
 
 def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
-    """What `read` takes from a file. It reads again where the file has changed meanwhile, for it may
-    have got the beginning of one version and the end of another.
+    """What `read` takes from a file. It reads again where the file has changed meanwhile, for it
+    may have got the beginning of one version and the end of another.
 
     Raises `Unreadable` where the file changes each time.
     """
@@ -221,14 +238,16 @@ def read_unchanged(path: str, read: Callable[[BinaryIO], bytes]) -> bytes:
 
 
 def _read_in_blocks(stream: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """At most so many bytes; `read(most)` would take the memory for all of them before it reads one."""
+    """At most so many bytes; `read(most)` would take the memory for all of them before it reads
+    one.
+    """
     data = bytearray()
     while len(data) < most and (block := stream.read(min(_BLOCK, most - len(data)))):
         data += block
     return bytes(data)
 
 
-# --- one reader per family of formats ----------------------------------------------------------------------------
+# --- one reader per family of formats -------------------------------------------------------------
 
 
 def _page(page: PageText, file: SourceFile, headings: bool = True) -> Rows:
@@ -255,7 +274,9 @@ def _text(data: bytes, file: SourceFile) -> Rows:
 
 
 def _json(data: bytes, file: SourceFile) -> Rows:
-    """Rows where the file holds an object with text or a triple, or a list of such; else one readable document."""
+    """Rows where the file holds an object with text or a triple, or a list of such; else one
+    readable document.
+    """
     text = not_empty(decode(data))
     value = parse_json(text)
     rows = collect(enumerate(value if isinstance(value, list) else [value], 1), file)
@@ -273,7 +294,9 @@ def _jsonl(data: bytes, file: SourceFile) -> Rows:
 
 
 def _table(data: bytes, file: SourceFile) -> Rows:
-    rows = read_table(read_text(data), "\t" if ".tsv" in PurePosixPath(file.id.lower()).suffixes else None)
+    rows = read_table(
+        read_text(data), "\t" if ".tsv" in PurePosixPath(file.id.lower()).suffixes else None
+    )
     names = triples_header(rows)
     if names:
         return read_triples(rows, names, file)
@@ -290,7 +313,9 @@ def _graphml(data: bytes, file: SourceFile) -> Rows:
 
     check_markup(data)
     if sum(1 for _ in _IN_GRAPH.finditer(data)) > _MOST_IN_GRAPH:
-        raise Unreadable(f"more than {_MOST_IN_GRAPH:,} nodes and edges: divide it, or make it JSON Lines")
+        raise Unreadable(
+            f"more than {_MOST_IN_GRAPH:,} nodes and edges: divide it, or make it JSON Lines"
+        )
     try:
         return read_graph(nx.read_graphml(io.BytesIO(data), force_multigraph=True), file)
     except (SyntaxError, LookupError, TypeError, ValueError, nx.NetworkXException) as error:
@@ -315,21 +340,25 @@ _BINARY: dict[str, Reader] = {
 }
 
 
-# --- documents -----------------------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 
 def compose(parts: Iterable[Part]) -> list[Document]:
-    """One document per id, sorted by id: text first, then triples by source and place, joined by blank lines.
+    """One document per id, sorted by id: text first, then triples by source and place, joined by
+    blank lines.
 
-    The same text twice under one id is one part; another text under it raises `DuplicateDocument`. Title, metadata and
-    pages are the first part's; `language` is the script's that dominates (zh, ja, ko, en for Latin letters, und).
+    The same text twice under one id is one part; another text under it raises `DuplicateDocument`.
+    Title, metadata and pages are the first part's; `language` is the script's that dominates (zh,
+    ja, ko, en for Latin letters, und).
     """
     grouped = by_key((part.document, part) for part in parts)
     return [_document(name, sorted(grouped[name], key=_order)) for name in sorted(grouped)]
 
 
 def _order(part: Part) -> tuple[bool, str, str, int]:
-    place, _, line = part.path.rpartition(":") if _LINE_NUMBER.match(part.path) else (part.path, "", "0")
+    place, _, line = (
+        part.path.rpartition(":") if _LINE_NUMBER.match(part.path) else (part.path, "", "0")
+    )
     return part.kind == "triples", part.source, place, int(line)
 
 
@@ -338,7 +367,8 @@ def _document(name: str, parts: list[Part]) -> Document:
     for other in texts[1:]:
         if other.text != texts[0].text:
             raise DuplicateDocument(name, texts[0].path, other.path)
-    # The same triples count once, whether one file was named twice or a copy of it stands in another source.
+    # The same triples count once, whether one file was named twice or a copy of it stands in
+    # another source.
     by_file = {part.path: part for part in reversed(parts) if part.kind == "triples"}
     triples = list({part.hash: part for part in by_file.values()}.values())[::-1]
     chosen = (*texts[:1], *triples)
@@ -346,6 +376,11 @@ def _document(name: str, parts: list[Part]) -> Document:
     first = chosen[0]
     # The first part begins the text, so that its page offsets hold in the whole.
     return Document(
-        id=name, title=first.title, text=text, language=language_of(text), parts=chosen, metadata=first.metadata,
+        id=name,
+        title=first.title,
+        text=text,
+        language=language_of(text),
+        parts=chosen,
+        metadata=first.metadata,
         pages=first.pages,
-    )  # fmt: skip
+    )

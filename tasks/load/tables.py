@@ -230,12 +230,16 @@ def placed(text: str, written: Iterable[WrittenTables]) -> tuple[Table, ...]:
 
 def moved(table: Table, by: int) -> Table:
     """The table as it stands in a text that has `by` more characters before it."""
-    rows = tuple(tuple((cell[0] + by, cell[1] + by) if cell else None for cell in row) for row in table.rows)
+    rows = tuple(
+        tuple((cell[0] + by, cell[1] + by) if cell else None for cell in row) for row in table.rows
+    )
     header = (table.header[0] + by, table.header[1] + by) if table.header else None
     return replace(table, header=header, rows=rows)
 
 
-def write_table(table: Rows, marks: Marks | None = None, names: Sequence[str] = ()) -> WrittenTables:
+def write_table(
+    table: Rows, marks: Marks | None = None, names: Sequence[str] = ()
+) -> WrittenTables:
     """Write rows as lines that name their columns; the notes of a row stand at its end.
 
     A row of names above another row is a header, also after an empty row; a lone cell there is a
@@ -375,7 +379,10 @@ def _width(row: Sequence[str]) -> int:
 
 def _joined(over: Sequence[str], row: Sequence[str]) -> list[str]:
     """Two lines of a header as one; what stands in both stands once."""
-    return [" / ".join(dict.fromkeys(filter(None, pair))) for pair in zip_longest(over, row, fillvalue="")]
+    return [
+        " / ".join(dict.fromkeys(filter(None, pair)))
+        for pair in zip_longest(over, row, fillvalue="")
+    ]
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -409,7 +416,9 @@ def has_figure(cells: Iterable[str]) -> bool:
 
 # --- tables of Markdown ----------------------------------------------------------------------
 
-_RULE = regex(r"(?m)^[ \t]{0,9}\|?[ \t]*+:?-{3,}+:?[ \t]*+(?:\|[ \t]*+:?-{3,}+:?[ \t]*+)*+\|?[ \t]*+$")
+_RULE = regex(
+    r"(?m)^[ \t]{0,9}\|?[ \t]*+:?-{3,}+:?[ \t]*+(?:\|[ \t]*+:?-{3,}+:?[ \t]*+)*+\|?[ \t]*+$"
+)
 _BAR = regex(r"(?<!\\)\|")
 _BREAK = regex(r"<br\s*/?>|\\(?=\|)")
 _LONGEST_NAME = 120
@@ -424,7 +433,11 @@ def markdown_tables(text: str) -> tuple[Table, ...]:
     for rule in _RULE.finditer(text) if "|" in text else ():
         start, stop = _line_before(text, rule.start())
         head = _cells(text, start, stop)
-        if start < end or "|" not in text[start:stop] or len(head) != len(_cells(text, *rule.span())):
+        if (
+            start < end
+            or "|" not in text[start:stop]
+            or len(head) != len(_cells(text, *rule.span()))
+        ):
             continue
         rows, end = list[tuple[Span | None, ...]](), rule.end()
         while end < len(text):

@@ -28,7 +28,9 @@ _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _FRONT = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)\n*", re.DOTALL)
 _HEADING = re.compile(r"^(?:(#{1,6})[ \t]+\S.*|(\S.*)\n={3,}[ \t]*$)", re.MULTILINE)
 # Tags, and images with what they lead to: what a page is decorated with before it begins.
-_DECORATION = re.compile(r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?")
+_DECORATION = re.compile(
+    r"<[^<>]{1,1000}>|\[?!\[[^\]]{0,500}\]\([^)]{0,500}\)(?:\]\([^)]{0,500}\))?"
+)
 _OPENING = 5_000  # characters
 _FIELDS = re.compile(r"(?:[\w-]{1,40}:[ \t].*(?:\n|$)){2}")
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -90,7 +92,9 @@ def scalars(values: Mapping[object, object]) -> dict[str, Scalar]:
     for key, value in values.items():
         if isinstance(value, Mapping):
             flat |= {clean(f"{key}.{inner}"): item for inner, item in scalars(value).items()}
-        elif not isinstance(value, list) or not any(isinstance(item, list | Mapping) for item in value):
+        elif not isinstance(value, list) or not any(
+            isinstance(item, list | Mapping) for item in value
+        ):
             flat[clean(str(key))] = _scalar(value)
     return flat
 
@@ -105,7 +109,9 @@ def _scalar(value: object) -> Scalar:
     return clean(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
-def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings: bool = True) -> str:
+def title_of(
+    text: str, fallback: str, metadata: Mapping[str, Scalar], headings: bool = True
+) -> str:
     """The title of a text, or the fallback.
 
     It is that of the metadata, else the Markdown heading that the text opens with, else the first
@@ -121,7 +127,11 @@ def title_of(text: str, fallback: str, metadata: Mapping[str, Scalar], headings:
     opening = _DECORATION.sub("", text[:_OPENING]).lstrip()
     first = one_line(opening[:500].split("\n", 1)[0]).lstrip("#").strip()
     marked = first.startswith(("http://", "https://", "|", "---", "```")) or _FIELDS.match(opening)
-    return first if 0 < len(first) < _LONGEST_TITLE and not marked and not _is_sentence(first) else fallback
+    return (
+        first
+        if 0 < len(first) < _LONGEST_TITLE and not marked and not _is_sentence(first)
+        else fallback
+    )
 
 
 def _title_heading(text: str) -> str:
@@ -169,7 +179,9 @@ def pretty_stem(name: str) -> str:
 # Not forms themselves: some pages are one form from top to bottom.
 _DROPPED = "script style noscript template nav svg iframe head button select datalist textarea rp rt".split()
 # They stand by themselves as `div` does, which alone is known to the converter.
-_BLOCKS = ("address aside center details dialog fieldset figure footer form header hgroup legend main summary").split()
+_BLOCKS = (
+    "address aside center details dialog fieldset figure footer form header hgroup legend main summary"
+).split()
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
 _BLANKS = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)
@@ -288,7 +300,9 @@ class _Converter(MarkdownConverter):
         lines += [grid[place] for place in body if any(grid[place])]
         if not lines:
             return "\n\n".join(["", *captions, ""])
-        written = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
+        written = [
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+        ]
         written.insert(1, f"|{' --- |' * len(lines[0])}")
         return "\n\n".join(["", *filter(None, captions), "\n".join(written), ""])
 
@@ -307,7 +321,9 @@ def _group(row: Tag) -> str:
 def _grid(rows: Sequence[Tag]) -> list[list[str]]:
     """What each row says in each column; a cell that spans several says it in all of them."""
     left = _MOST_COPIED
-    going_on: dict[int, tuple[str, int]] = {}  # by column: the text and the rows that it still takes
+    going_on: dict[
+        int, tuple[str, int]
+    ] = {}  # by column: the text and the rows that it still takes
     grid = []
     for row in rows:
         line: list[str] = []
@@ -351,7 +367,9 @@ def _header_rows(rows: Sequence[Tag]) -> list[Tag]:
         if 0 < len(head) < len(rows) and len(head) <= _MOST_HEADER_ROWS:
             return head
     cells = rows[0](["td", "th"], recursive=False) if rows else []
-    divided = any(_span(cell.get("colspan")) > 1 and _span(cell.get("rowspan")) == 1 for cell in cells)
+    divided = any(
+        _span(cell.get("colspan")) > 1 and _span(cell.get("rowspan")) == 1 for cell in cells
+    )
     deep = max((_span(cell.get("rowspan")) for cell in cells), default=1) if divided else 1
     return list(rows[: deep if deep < len(rows) and deep <= _MOST_HEADER_ROWS else 1])
 
@@ -359,5 +377,8 @@ def _header_rows(rows: Sequence[Tag]) -> list[Tag]:
 def _header_line(rows: Sequence[Sequence[str]]) -> list[str]:
     """One row of what several say above a column: `Fee / Winter`."""
     width = max(map(len, rows))
-    columns = ([row[place] for row in rows if place < len(row)] for place in range(min(width, _MOST_COLUMNS)))
+    columns = (
+        [row[place] for row in rows if place < len(row)]
+        for place in range(min(width, _MOST_COLUMNS))
+    )
     return [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]

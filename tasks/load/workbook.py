@@ -63,7 +63,9 @@ def read_xlsx(data: bytes, title: str) -> PageText:
 
 def _named(written: WrittenTables, name: str) -> WrittenTables:
     """The tables of a sheet, each called as the sheet where nothing stands above it."""
-    return written._replace(tables=[replace(table, name=table.name or name) for table in written.tables])
+    return written._replace(
+        tables=[replace(table, name=table.name or name) for table in written.tables]
+    )
 
 
 class _Size:
@@ -218,7 +220,9 @@ class _Parts:
 
         tags = [f"{{*}}{name}" for name in names]
         with self._archive.open(path) as part:
-            for _, element in etree.iterparse(part, tag=tags, resolve_entities=False, huge_tree=True):
+            for _, element in etree.iterparse(
+                part, tag=tags, resolve_entities=False, huge_tree=True
+            ):
                 yield element
                 element.clear()
                 while element.getprevious() is not None:
@@ -235,14 +239,16 @@ def _note(comment: "etree._Element") -> str:
 
 # --- figures --------------------------------------------------------------------------------------
 
-# The digits of a number format, and all that is neither digits nor shown: colours, widths, quotation marks.
+# The digits of a number format, and all that is neither digits nor shown: colours, widths,
+# quotation marks.
 _DIGITS = regex(r"[#0?][#0?.,]*")
 _MARKUP = regex(r'\[\$([^\]-]{0,99})[^\]]{0,99}\]|\[[^\]]{0,99}\]|[_*].|["\\]')
 _GENERAL_DIGITS = 11
 
 
 def displayed(value: object, number_format: str) -> str:
-    """A cell's value with the decimals, separators, signs and units of its format (`1,308,463`, `-12.5%`, `007`).
+    """A cell's value with the decimals, separators, signs and units of its format (`1,308,463`,
+    `-12.5%`, `007`).
 
     Dates and times are ISO, and durations as their format has them (`27:05`); formats of another
     kind (thousands, fractions, exponents) show the plain value.
@@ -256,7 +262,11 @@ def displayed(value: object, number_format: str) -> str:
 
         if is_datetime(number_format) == "time":
             return value.time().isoformat("seconds")
-        return value.isoformat(" ", "seconds") if value.time() != datetime.time() else value.date().isoformat()
+        return (
+            value.isoformat(" ", "seconds")
+            if value.time() != datetime.time()
+            else value.date().isoformat()
+        )
     if isinstance(value, datetime.timedelta):
         return _duration(value, number_format.lower())
     return "" if value is None else str(value)
@@ -283,5 +293,7 @@ def _figure(value: int | float, section: str) -> str:
     magnitude = Decimal(str(abs(value))).scaleb(2 if "%" in section else 0)
     rounded = magnitude.quantize(Decimal(1).scaleb(-len(fraction)), rounding=ROUND_HALF_UP)
     digits = f"{rounded:,f}" if "," in whole else f"{rounded:f}"
-    shown = section.replace(patterns[0], digits.zfill(whole.count("0") + len(point + fraction))).strip()
+    shown = section.replace(
+        patterns[0], digits.zfill(whole.count("0") + len(point + fraction))
+    ).strip()
     return f"-{shown}" if value < 0 and rounded else shown

@@ -58,7 +58,9 @@ def question_of(row: Row, number: int) -> EvaluationQuestion:
     """
     if not isinstance(row, Mapping):
         raise TypeError("it is no object of fields")
-    known = {name: row[name] for name in EvaluationQuestion.model_fields if row.get(name) is not None}
+    known = {
+        name: row[name] for name in EvaluationQuestion.model_fields if row.get(name) is not None
+    }
     known["id"] = str(row.get("id", number))
     if "answer" in row and "answers" not in known:
         known["answers"] = [str(row["answer"])]

@@ -1,11 +1,13 @@
-"""Question sets made for any collection: about the whole of it, and about parts with the evidence that answers them.
+"""Question sets made for any collection: about the whole of it, and about parts with the evidence
+that answers them.
 
-About the whole: a description → users → tasks → questions, 5 × 5 × 5 = 125 (GraphRAG, arXiv 2404.16130v2; LightRAG,
-section 4.1). About parts: one fact, several hops, comparisons, and what the documents do not say, each from passages
-drawn by lot, with the documents and spans of its evidence, so that retrieval is measured without labels.
-Near-duplicates and questions that fail their check are made up for by others. Without a model there is one kind,
-`cloze`: a sentence whose name is left out. It shares the sentence's words, so that it flatters lexical search; it tells
-whether a passage is found at all.
+About the whole: a description → users → tasks → questions, 5 × 5 × 5 = 125 (GraphRAG, arXiv
+2404.16130v2; LightRAG, section 4.1). About parts: one fact, several hops, comparisons, and what the
+documents do not say, each from passages drawn by lot, with the documents and spans of its evidence,
+so that retrieval is measured without labels. Near-duplicates and questions that fail their check
+are made up for by others. Without a model there is one kind, `cloze`: a sentence whose name is left
+out. It shares the sentence's words, so that it flatters lexical search; it tells whether a passage
+is found at all.
 """
 
 import asyncio
@@ -55,8 +57,9 @@ CLOZE_FORMS = ("Which name is missing: “{}”?", "“{}”一句空白处是�
 
 
 class MadeQuestions(Record):
-    """Questions that were made; `duplicates` and `rejected` were dropped on the way, `description` is the
-    collection's where one was needed."""
+    """Questions that were made; `duplicates` and `rejected` were dropped on the way, `description`
+    is the collection's where one was needed.
+    """
 
     questions: tuple[EvaluationQuestion, ...]
     duplicates: int = 0
@@ -68,11 +71,11 @@ class MadeQuestions(Record):
 async def make_questions(
     chunks: Sequence[Chunk], kinds: Sequence[str], number: int, models: Models, seed: int = 0
 ) -> MadeQuestions:
-    """So many questions about these chunks, evenly of each kind (names of MADE_KINDS); fewer where the chunks give no
-    more, which is for the caller to say.
+    """So many questions about these chunks, evenly of each kind (names of MADE_KINDS); fewer where
+    the chunks give no more, which is for the caller to say.
 
-    The same seed draws the same passages. UsageError where there is no text, a kind does not exist, or it needs a model
-    and the role `synthesize` has none.
+    The same seed draws the same passages. UsageError where there is no text, a kind does not exist,
+    or it needs a model and the role `synthesize` has none.
     """
     texts = [chunk for chunk in chunks if chunk.kind == "text" and chunk.text.strip()]
     _check(texts, kinds, models)
@@ -87,9 +90,14 @@ def _check(texts: Sequence[Chunk], kinds: Sequence[str], models: Models) -> None
     unknown = [kind for kind in kinds if kind not in MADE_KINDS]
     if unknown or not kinds:
         near = did_you_mean(next(iter(unknown), ""), MADE_KINDS)
-        raise UsageError(f"There is no kind of question {unknown}.", f"{near}The kinds are {', '.join(MADE_KINDS)}.")
+        raise UsageError(
+            f"There is no kind of question {unknown}.",
+            f"{near}The kinds are {', '.join(MADE_KINDS)}.",
+        )
     if not texts:
-        raise UsageError("There is no text to ask about.", "Name sources that hold texts, or index some first.")
+        raise UsageError(
+            "There is no text to ask about.", "Name sources that hold texts, or index some first."
+        )
     if models.is_offline("synthesize") and set(kinds) != {CLOZE}:
         raise UsageError(
             f"Questions of the kind {', '.join(kind for kind in kinds if kind != CLOZE)} are written by a model, and "
@@ -117,9 +125,11 @@ class _Maker:
 
     def made(self) -> MadeQuestions:
         return MadeQuestions(
-            questions=tuple(self.questions), duplicates=self.duplicates, rejected=self.rejected,
+            questions=tuple(self.questions),
+            duplicates=self.duplicates,
+            rejected=self.rejected,
             description=self.description,
-        )  # fmt: skip
+        )
 
     async def make(self, kind: str, number: int) -> None:
         if kind == CLOZE:
@@ -144,19 +154,25 @@ class _Maker:
         self.words.append(words)
         return True
 
-    # --- about the whole -----------------------------------------------------------------------------------------
+    # --- about the whole --------------------------------------------------------------------------
 
     async def describe(self) -> None:
         if self.description:
             return
         firsts = {chunk.document: chunk for chunk in reversed(self.chunks)}.values()
-        titles = first_fitting(dict.fromkeys(chunk.title for chunk in firsts), rough_tokens, self.limits.rate)
+        titles = first_fitting(
+            dict.fromkeys(chunk.title for chunk in firsts), rough_tokens, self.limits.rate
+        )
         each = self.limits.part // SAMPLES
-        samples = [first_tokens(f"{chunk.title}: {chunk.text}", each) for chunk in self.chunks[:SAMPLES]]
+        samples = [
+            first_tokens(f"{chunk.title}: {chunk.text}", each) for chunk in self.chunks[:SAMPLES]
+        ]
         self.description = await DescribeCollection(self.models).run(titles, samples)
 
     async def about_whole(self, number: int) -> None:
-        """Every user's every task gives its share; later rounds ask for what is missing, showing what there is."""
+        """Every user's every task gives its share; later rounds ask for what is missing, showing
+        what there is.
+        """
         people = await FindUsers(self.models).run(self.description, USERS, TASKS)
         slots = [(person.user, task) for person in people for task in person.tasks]
         end, asker = len(self.questions) + number, AskWhole(self.models)
@@ -164,11 +180,17 @@ class _Maker:
             missing = end - len(self.questions)
             if missing <= 0:
                 return
-            wanted = missing + (max(2, missing // 4) if later else 0)  # some of them will be lost again
+            wanted = missing + (
+                max(2, missing // 4) if later else 0
+            )  # some of them will be lost again
             asked_before = (question.question for question in reversed(self.questions))
-            each, known = ceil(wanted / len(slots)), first_fitting(asked_before, rough_tokens, self.limits.rate)[::-1]
+            each, known = (
+                ceil(wanted / len(slots)),
+                first_fitting(asked_before, rough_tokens, self.limits.rate)[::-1],
+            )
             lists = await gather_or_cancel(
-                asker.run(self.description, user, task, known, each) for user, task in slots[: ceil(wanted / each)]
+                asker.run(self.description, user, task, known, each)
+                for user, task in slots[: ceil(wanted / each)]
             )
             texts = [text for asked in lists for text in asked]
             verdicts = await gather_or_cancel(self.verdict(text) for text in texts)
@@ -176,7 +198,11 @@ class _Maker:
                 if verdict == "unanswerable":
                     self.rejected += 1
                 elif len(self.questions) < end:
-                    self.add(EvaluationQuestion(id=content_id("qst", GLOBAL, text), question=text, kind=GLOBAL))
+                    self.add(
+                        EvaluationQuestion(
+                            id=content_id("qst", GLOBAL, text), question=text, kind=GLOBAL
+                        )
+                    )
 
     async def verdict(self, question: str) -> str:
         """What the model says of a question, from what a search finds for it."""
@@ -186,16 +212,24 @@ class _Maker:
 
     def search(self, question: str) -> list[Chunk]:
         scores = self.lexicon.scores(question)
-        best = (self.chunks[place] for place in np.argsort(-scores, kind="stable").tolist() if scores[place] > 0)
+        best = (
+            self.chunks[place]
+            for place in np.argsort(-scores, kind="stable").tolist()
+            if scores[place] > 0
+        )
         return first_fitting(best, lambda chunk: rough_tokens(chunk.text), self.limits.part)
 
-    # --- about parts ---------------------------------------------------------------------------------------------
+    # --- about parts ------------------------------------------------------------------------------
 
     async def about_parts(self, kind: PartKind, number: int) -> None:
         candidates = self.candidates(kind)
         end, tried = len(self.questions) + number, 0
         while (missing := end - len(self.questions)) > 0 and tried < ROUNDS * number:
-            batch = [group for group in (next(candidates, None) for _ in range(missing)) if group is not None]
+            batch = [
+                group
+                for group in (next(candidates, None) for _ in range(missing))
+                if group is not None
+            ]
             if not batch:
                 return
             tried += len(batch)
@@ -207,16 +241,29 @@ class _Maker:
                     self.add(question)
 
     async def ask(self, kind: PartKind, group: Sequence[Chunk]) -> EvaluationQuestion | None:
-        """One question about passages; None where the model gives none, or what it gives fails its check."""
+        """One question about passages; None where the model gives none, or what it gives fails its
+        check.
+        """
         numbered = [(chunk, start, end) for chunk in group for start, end in sentences(chunk.text)]
         shown = [
-            "\n".join([chunk.title, *(f"[{number}] {' '.join(own.text[start:end].split())}"
-                                      for number, (own, start, end) in enumerate(numbered, 1) if own is chunk)])
+            "\n".join(
+                [
+                    chunk.title,
+                    *(
+                        f"[{number}] {' '.join(own.text[start:end].split())}"
+                        for number, (own, start, end) in enumerate(numbered, 1)
+                        if own is chunk
+                    ),
+                ]
+            )
             for chunk in group
-        ]  # fmt: skip
+        ]
         asked = await AskPart(self.models).run(kind, shown)
         question = evaluation_question(kind, asked, numbered)
-        if question is None or (await self.verdict(question.question) == "unanswerable") is question.answerable:
+        if (
+            question is None
+            or (await self.verdict(question.question) == "unanswerable") is question.answerable
+        ):
             return None
         return question
 
@@ -227,7 +274,9 @@ class _Maker:
         return self.tied() if kind == "multi_hop" else self.alike()
 
     def apart(self, first: Chunk, second: Chunk) -> bool:
-        """Whether two chunks are of different documents, or different ones where there is but one document."""
+        """Whether two chunks are of different documents, or different ones where there is but one
+        document.
+        """
         return first.document != second.document or (self.alone and first.id != second.id)
 
     def tied(self) -> Iterator[Sequence[Chunk]]:
@@ -239,7 +288,12 @@ class _Maker:
         seen: set[frozenset[str]] = set()
         for name, (first, *others) in by_name.items():
             second = next((chunk for chunk in others if self.apart(first, chunk)), None)
-            if second is None or len(name) == 1 or len(others) >= SHARED_BY or {first.id, second.id} in seen:
+            if (
+                second is None
+                or len(name) == 1
+                or len(others) >= SHARED_BY
+                or {first.id, second.id} in seen
+            ):
                 continue
             seen.add(frozenset((first.id, second.id)))
             yield [first, second]
@@ -247,7 +301,9 @@ class _Maker:
     def alike(self) -> Iterator[Sequence[Chunk]]:
         for chunk in self.chunks[:DRAWN]:
             scores = self.lexicon.scores(chunk.text[:COMPARED])
-            near = (self.chunks[place] for place in np.argsort(-scores, kind="stable")[:20].tolist())
+            near = (
+                self.chunks[place] for place in np.argsort(-scores, kind="stable")[:20].tolist()
+            )
             other = next((one for one in near if self.apart(chunk, one)), None)
             if other is not None:
                 yield [chunk, other]
@@ -256,47 +312,75 @@ class _Maker:
 def evaluation_question(
     kind: PartKind, asked: PartAsked, numbered: Sequence[tuple[Chunk, int, int]]
 ) -> EvaluationQuestion | None:
-    """What a model asked about numbered sentences, with its evidence; None where it does not fit its kind.
+    """What a model asked about numbered sentences, with its evidence; None where it does not fit
+    its kind.
 
-    The sentences must be there, and the answer of a single fact in them; several hops and comparisons rest on both
-    passages; what cannot be answered has no evidence.
+    The sentences must be there, and the answer of a single fact in them; several hops and
+    comparisons rest on both passages; what cannot be answered has no evidence.
     """
     text = " ".join(asked.question.split())
     if not text:
         return None
     if kind == "unanswerable":
-        return EvaluationQuestion(id=content_id("qst", kind, text), question=text, kind=kind, answerable=False)
-    if not asked.answer.strip() or not asked.sentences or not set(asked.sentences) <= set(range(1, len(numbered) + 1)):
+        return EvaluationQuestion(
+            id=content_id("qst", kind, text), question=text, kind=kind, answerable=False
+        )
+    if (
+        not asked.answer.strip()
+        or not asked.sentences
+        or not set(asked.sentences) <= set(range(1, len(numbered) + 1))
+    ):
         return None
     evidence = [numbered[number - 1] for number in dict.fromkeys(asked.sentences)]
-    if kind == "single_fact" and not holds(" ".join(c.text[a:b] for c, a, b in evidence), [asked.answer]):
+    if kind == "single_fact" and not holds(
+        " ".join(c.text[a:b] for c, a, b in evidence), [asked.answer]
+    ):
         return None
     if kind != "single_fact" and len({chunk.id for chunk, _, _ in evidence}) < 2:
         return None
     return EvaluationQuestion(
-        id=content_id("qst", kind, text), question=text, kind=kind, answers=(asked.answer.strip(),),
+        id=content_id("qst", kind, text),
+        question=text,
+        kind=kind,
+        answers=(asked.answer.strip(),),
         gold_documents=tuple(dict.fromkeys(chunk.document for chunk, _, _ in evidence)),
         gold_spans=tuple(_span(chunk, start, end) for chunk, start, end in evidence),
-    )  # fmt: skip
+    )
 
 
 def cloze_questions(chunks: Collection[Chunk]) -> Iterator[EvaluationQuestion]:
-    """A question for each chunk that has a sentence with a name in its middle, which its title does not have: the
-    sentence without the name."""
+    """A question for each chunk that has a sentence with a name in its middle, which its title does
+    not have: the sentence without the name.
+    """
     for chunk in chunks:
         for start, end in sentences(chunk.text):
             sentence = " ".join(chunk.text[start:end].split())
-            if len(normalised(sentence).split()) not in CLOZE_WORDS or " | " in sentence:  # a row of a table
+            if (
+                len(normalised(sentence).split()) not in CLOZE_WORDS or " | " in sentence
+            ):  # a row of a table
                 continue
-            names = [span for span in names_of(sentence) if span.start and span.text not in chunk.title]
-            name = next((span.text for span in names if len(span.text) > 1 and sentence.count(span.text) == 1), None)
+            names = [
+                span for span in names_of(sentence) if span.start and span.text not in chunk.title
+            ]
+            name = next(
+                (
+                    span.text
+                    for span in names
+                    if len(span.text) > 1 and sentence.count(span.text) == 1
+                ),
+                None,
+            )
             if name is None:
                 continue
             text = CLOZE_FORMS[is_han(sentence)].format(sentence.replace(name, "____"))
             yield EvaluationQuestion(
-                id=content_id("qst", CLOZE, text), question=text, kind=CLOZE, answers=(name,),
-                gold_documents=(chunk.document,), gold_spans=(_span(chunk, start, end),),
-            )  # fmt: skip
+                id=content_id("qst", CLOZE, text),
+                question=text,
+                kind=CLOZE,
+                answers=(name,),
+                gold_documents=(chunk.document,),
+                gold_spans=(_span(chunk, start, end),),
+            )
             break
 
 

@@ -1,7 +1,9 @@
-"""What the reports give towards an answer: points of portions in parallel, scored, the best ones for the answer.
+"""What the reports give towards an answer: points of portions in parallel, scored, the best ones
+for the answer.
 
-Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffled and packed; scored; descending until the context is full. Its
-DRIFT search looks up what the points leave open, the best follow-ups first, within bounds.
+Source: GraphRAG (arXiv 2404.16130), section 2.6: shuffled and packed; scored; descending until the
+context is full. Its DRIFT search looks up what the points leave open, the best follow-ups first,
+within bounds.
 """
 
 import random
@@ -38,7 +40,9 @@ QUOTED = "the statements of the reports are quoted"
 
 @dataclass(frozen=True)
 class ReportTexts:
-    """Reports as they are read, by community, and the pool of the sentences that show their findings."""
+    """Reports as they are read, by community, and the pool of the sentences that show their
+    findings.
+    """
 
     offered: Mapping[str, Offered]
     pool: Sequence[Evidence]
@@ -54,18 +58,27 @@ class CitedDocuments:
     def evidence(self, number: int, finding: Finding, near: Mapping[str, float]) -> Evidence:
         """A finding's words where they stand, in the chunk that holds their beginning."""
         document = self.documents[finding.document]
-        chunk = next(chunk for chunk in reversed(self.chunks[document.id]) if chunk.start <= finding.start)
+        chunk = next(
+            chunk for chunk in reversed(self.chunks[document.id]) if chunk.start <= finding.start
+        )
         text, prior = document.text[finding.start : finding.end], near.get(chunk.id, 0.0)
-        return Evidence(number, document.id, chunk.title, text, prior=prior, chunk=chunk.id, start=finding.start)
+        return Evidence(
+            number, document.id, chunk.title, text, prior=prior, chunk=chunk.id, start=finding.start
+        )
 
 
 def report_texts(
-    reports: Sequence[Report], library: CitedDocuments, near: Mapping[str, float], *, quotes_only: bool
+    reports: Sequence[Report],
+    library: CitedDocuments,
+    near: Mapping[str, float],
+    *,
+    quotes_only: bool,
 ) -> ReportTexts:
-    """The reports with their findings as evidence; a finding whose document is not in the library is left out.
+    """The reports with their findings as evidence; a finding whose document is not in the library
+    is left out.
 
-    `near` says how near chunks are to the question. `quotes_only` leaves out titles and summaries, which are made of
-    all documents. A report that quotes its statements has them once, as findings.
+    `near` says how near chunks are to the question. `quotes_only` leaves out titles and summaries,
+    which are made of all documents. A report that quotes its statements has them once, as findings.
     """
     evidence: dict[tuple[str, int, int], Evidence] = {}
     offered = {}
@@ -76,10 +89,14 @@ def report_texts(
                 continue
             place = (finding.document, finding.start, finding.end)
             piece = evidence.setdefault(place, library.evidence(len(evidence), finding, near))
-            findings.append((text_of(piece) if quotes_only or quoted else _finding_text(finding), piece))
+            findings.append(
+                (text_of(piece) if quotes_only or quoted else _finding_text(finding), piece)
+            )
         if findings:
             title = "" if quotes_only else report.title
-            offered[report.community] = Offered(title, "" if quotes_only or quoted else report.summary, tuple(findings))
+            offered[report.community] = Offered(
+                title, "" if quotes_only or quoted else report.summary, tuple(findings)
+            )
     return ReportTexts(offered, tuple(evidence.values()))
 
 
@@ -96,30 +113,43 @@ def quotes(report: Report) -> bool:
 def read_tokens(report: Report) -> int:
     """About how many tokens a report is when it is read (`report_texts`)."""
     if quotes(report):
-        return rough_tokens(" ".join([report.title, *(finding.explanation for finding in report.findings)]))
+        return rough_tokens(
+            " ".join([report.title, *(finding.explanation for finding in report.findings)])
+        )
     findings = " ".join(map(_finding_text, report.findings))
     return rough_tokens(f"{report.title} {report.summary} {findings}")
 
 
-def with_near_sentences(texts: ReportTexts, near: Sequence[Evidence], index: CommunityChunkIndex) -> ReportTexts:
-    """With the sentences near to the question among the findings of the report whose community they speak of; those of
-    no such report, and those that stand there already, are left out."""
+def with_near_sentences(
+    texts: ReportTexts, near: Sequence[Evidence], index: CommunityChunkIndex
+) -> ReportTexts:
+    """With the sentences near to the question among the findings of the report whose community they
+    speak of; those of no such report, and those that stand there already, are left out.
+    """
     home = {piece.chunk: index.of(piece.chunk, texts.offered) for piece in near}
     pool, new = _added(texts.pool, (piece for piece in near if home[piece.chunk] is not None))
     offered = dict(texts.offered)
     for piece in new:
         name = home[piece.chunk] or ""
-        offered[name] = replace(offered[name], findings=(*offered[name].findings, (text_of(piece), piece)))
+        offered[name] = replace(
+            offered[name], findings=(*offered[name].findings, (text_of(piece), piece))
+        )
     return ReportTexts(offered, pool)
 
 
-def with_sentences(pool: Sequence[Evidence], chunks: Sequence[Chunk]) -> tuple[list[Evidence], list[Evidence]]:
+def with_sentences(
+    pool: Sequence[Evidence], chunks: Sequence[Chunk]
+) -> tuple[list[Evidence], list[Evidence]]:
     """The pool with the sentences of these chunks that do not stand in it yet, and those sentences."""
     return _added(pool, (piece for piece in pool_of(chunks) if not piece.label))
 
 
-def _added(pool: Sequence[Evidence], pieces: Iterable[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
-    """The pool with those of the pieces whose places it does not hold yet, and these, by their new numbers."""
+def _added(
+    pool: Sequence[Evidence], pieces: Iterable[Evidence]
+) -> tuple[list[Evidence], list[Evidence]]:
+    """The pool with those of the pieces whose places it does not hold yet, and these, by their new
+    numbers.
+    """
     known = {(piece.document, piece.start, piece.end) for piece in pool}
     other = (piece for piece in pieces if (piece.document, piece.start, piece.end) not in known)
     new = [piece._replace(number=number) for number, piece in enumerate(other, len(pool))]
@@ -131,12 +161,14 @@ def text_of(piece: Evidence) -> str:
     return " ".join(piece.text.split())
 
 
-# --- points ----------------------------------------------------------------------------------------------------------
+# --- points ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A partial answer: what is said, how much it helps (1-100), the findings that show it, its report and source."""
+    """A partial answer: what is said, how much it helps (1-100), the findings that show it, its
+    report and source.
+    """
 
     text: str
     score: int
@@ -146,32 +178,54 @@ class Point:
 
 
 def shuffled(reports: Sequence[T], seed: str) -> list[T]:
-    """In an order of their own, the same for the same seed, so that no neighbourhood of reports fills one portion."""
+    """In an order of their own, the same for the same seed, so that no neighbourhood of reports
+    fills one portion.
+    """
     mixed = list(reports)
     random.Random(seed).shuffle(mixed)  # noqa: S311 -- an order, not a secret
     return mixed
 
 
 @step("partial", BRIEF, asks_model=True)
-async def partial_answers(texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial) -> list[Point]:
+async def partial_answers(
+    texts: ReportTexts, seed: str, topic: CollectionTopic, answerer: Partial
+) -> list[Point]:
     """Find the points that go into the answer, most helpful first."""
     names = shuffled(sorted(texts.offered), seed)
     sizes = [rough_tokens(texts.offered[name].written()) for name in names]
-    calls = [[texts.offered[names[place]] for place in call] for call in portions(sizes, answerer.policy.limits.map)]
+    calls = [
+        [texts.offered[names[place]] for place in call]
+        for call in portions(sizes, answerer.policy.limits.map)
+    ]
     written = await gather_or_cancel(_points_of(call, topic, answerer) for call in calls)
     points = _points((point for call in written for point in call), sorted(texts.offered.items()))
-    return helpful_points(sorted(points, key=lambda point: (-point.score, point.findings)), answerer)
+    return helpful_points(
+        sorted(points, key=lambda point: (-point.score, point.findings)), answerer
+    )
 
 
-async def _points_of(reports: Sequence[Offered], topic: CollectionTopic, answerer: Partial) -> list[PointWritten]:
+async def _points_of(
+    reports: Sequence[Offered], topic: CollectionTopic, answerer: Partial
+) -> list[PointWritten]:
     return await helped(answerer, lambda step: step.run(reports, topic), QUOTED)
 
 
 def _points(written: Iterable[PointWritten], texts: Iterable[tuple[str, Offered]]) -> list[Point]:
-    """What a step wrote, each point with the name of the text, and the source, of the first finding that shows it."""
-    of = {piece.number: (name, piece.title or piece.document) for name, text in texts for _, piece in text.findings}
+    """What a step wrote, each point with the name of the text, and the source, of the first finding
+    that shows it.
+    """
+    of = {
+        piece.number: (name, piece.title or piece.document)
+        for name, text in texts
+        for _, piece in text.findings
+    }
     return [
-        Point(point.text, point.score, tuple(point.findings), *(of[point.findings[0]] if point.findings else NOWHERE))
+        Point(
+            point.text,
+            point.score,
+            tuple(point.findings),
+            *(of[point.findings[0]] if point.findings else NOWHERE),
+        )
         for point in written
     ]
 
@@ -179,28 +233,35 @@ def _points(written: Iterable[PointWritten], texts: Iterable[tuple[str, Offered]
 def helpful_points(points: Sequence[Point], answerer: Step) -> list[Point]:
     """Of points, best first, those that the final answer reads.
 
-    A model's points by their score alone until the prompt is full (GraphRAG 2.6); without a model a few of each source.
+    A model's points by their score alone until the prompt is full (GraphRAG 2.6); without a model a
+    few of each source.
     """
     most = answerer.policy.limits.points
     if answerer.is_offline:
         return spread(points, min(most, ANSWER_TOKENS), lambda point: rough_tokens(point.text))
-    return first_fitting((point for point in points if point.score > 0), lambda point: rough_tokens(point.text), most)
+    return first_fitting(
+        (point for point in points if point.score > 0), lambda point: rough_tokens(point.text), most
+    )
 
 
 def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> list[Point]:
-    """The points that are quoted where no model writes: none twice, the most helpful first, as many as fit. A point
-    counts half as much for each time that its source has spoken."""
+    """The points that are quoted where no model writes: none twice, the most helpful first, as many
+    as fit. A point counts half as much for each time that its source has spoken.
+    """
     top = max((point.score for point in points), default=0)
     left = [point for point in points if point.score >= max(1.0, LEAST_SHARE * top)]
     terms = {point: frozenset(concept_terms(point.text)) for point in left}
     chosen: list[Point] = []
     spoken: Counter[str] = Counter()
     while left and len(chosen) < MOST_POINTS:
-        best = max(left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point)))
+        best = max(
+            left, key=lambda point: (point.score * 0.5 ** spoken[point.source], -left.index(point))
+        )
         left.remove(best)
         own = terms[best]
         if any(
-            len(own & terms[other]) > ALIKE * min(len(own), len(terms[other])) or own == terms[other]
+            len(own & terms[other]) > ALIKE * min(len(own), len(terms[other]))
+            or own == terms[other]
             for other in chosen
         ):
             continue
@@ -213,8 +274,9 @@ def spread(points: Sequence[Point], most: int, size: Callable[[Point], int]) -> 
 
 
 def by_source(points: Sequence[Point]) -> Iterator[Point]:
-    """The points of each source together, the best source first; its title stands over the first of them, where there
-    are several sources."""
+    """The points of each source together, the best source first; its title stands over the first of
+    them, where there are several sources.
+    """
     groups = by_key((point.source, point) for point in points)
     for source, group in groups.items():
         head = f"{source}:\n" if source and len(groups) > 1 else ""
@@ -223,10 +285,11 @@ def by_source(points: Sequence[Point]) -> Iterator[Point]:
             head = ""
 
 
-# --- what to look up next --------------------------------------------------------------------------------------------
+# --- what to look up next -------------------------------------------------------------------------
 
 
-# How many follow-ups are looked up, and how far from the reports one may come up (1: from the reports alone).
+# How many follow-ups are looked up, and how far from the reports one may come up (1: from the
+# reports alone).
 LOOK_UPS: Mapping[Effort, tuple[int, int]] = {"low": (2, 1), "medium": (5, 2), "high": (10, 3)}
 DECAY = 0.7  # what is asked further on counts less
 
@@ -242,7 +305,9 @@ class Agenda:
     _known: set[str] = field(default_factory=set)
 
     def add(self, follow_ups: Sequence[FollowUp], depth: int) -> None:
-        """Follow-ups that came up at a depth (0: the reports); what is too deep or known is dropped."""
+        """Follow-ups that came up at a depth (0: the reports); what is too deep or known is
+        dropped.
+        """
         for follow_up in follow_ups if depth < self.depth else ():
             if (key := fold(follow_up.question.strip())) and key not in self._known:
                 self._known.add(key)

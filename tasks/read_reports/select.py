@@ -1,8 +1,10 @@
-"""Which reports a question about the whole collection reads: those of a level, or the relevant branches.
+"""Which reports a question about the whole collection reads: those of a level, or the relevant
+branches.
 
-Whatever is chosen is an antichain: no report is read together with one above or below it on its branch, so that nothing
-is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic selection after the authors' later practice: a
-model rates reports by their openings, or what lies near to the question in their communities does.
+Whatever is chosen is an antichain: no report is read together with one above or below it on its
+branch, so that nothing is read twice. Source: GraphRAG (arXiv 2404.16130), section 2.6; dynamic
+selection after the authors' later practice: a model rates reports by their openings, or what lies
+near to the question in their communities does.
 """
 
 from collections import defaultdict
@@ -34,10 +36,11 @@ Size = Callable[[Report], int]
 # (communities) → their reports, in order.
 Reader = Callable[[Sequence[str]], Sequence[Report]]
 READ_AT_ONCE = 100
-# Of more reports than these no words are looked at where their communities hold least of what is near to the question.
+# Of more reports than these no words are looked at where their communities hold least of what is
+# near to the question.
 MOST_RATED = 4_000
-# Without a model's ratings a report is read or followed from this share of the best root's rating on; the best roots
-# are in any case.
+# Without a model's ratings a report is read or followed from this share of the best root's rating
+# on; the best roots are in any case.
 KEPT_SHARE = 0.25
 LEAST_ROOTS = 16
 # Of a model's ratings: from "touches the matter" on. Where no root has that the best few are read.
@@ -48,7 +51,9 @@ LEAST_READ = 5
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many roots are looked at, how many reports on each level below, and how many tokens of reports are read."""
+    """How many roots are looked at, how many reports on each level below, and how many tokens of
+    reports are read.
+    """
 
     roots: int
     below: int
@@ -64,8 +69,10 @@ def reach_of(policy: Policy) -> Reach:
 
 @dataclass(frozen=True)
 class ReportTree:
-    """Where reports stand, by community: `above` and `below` lead to the nearest reports above and under each, `roots`
-    have none above; `ratings` tell how much each counts (0-10), `members` are its entities. `read` gives reports."""
+    """Where reports stand, by community: `above` and `below` lead to the nearest reports above and
+    under each, `roots` have none above; `ratings` tell how much each counts (0-10), `members` are
+    its entities. `read` gives reports.
+    """
 
     ratings: Mapping[str, float]
     levels: Mapping[str, int]
@@ -83,16 +90,21 @@ class ReportTree:
 
 @dataclass(frozen=True)
 class SelectedReports:
-    """The reports to read, best first, the ratings given on the way (by community), and how many reports were left
-    without a look."""
+    """The reports to read, best first, the ratings given on the way (by community), and how many
+    reports were left without a look.
+    """
 
     reports: tuple[Report, ...]
     ratings: Mapping[str, float]
     pruned: int
 
 
-def tree_of(communities: Sequence[Community], ratings: Mapping[str, float], read: Reader) -> ReportTree:
-    """The reports with these ratings as a tree; a community without one is passed through to the one above it."""
+def tree_of(
+    communities: Sequence[Community], ratings: Mapping[str, float], read: Reader
+) -> ReportTree:
+    """The reports with these ratings as a tree; a community without one is passed through to the
+    one above it.
+    """
     parents = {community.id: community.parent for community in communities}
     above: dict[str, str | None] = {}
     for name in ratings:
@@ -127,14 +139,19 @@ def at_level(tree: ReportTree, level: int) -> SelectedReports:
 
 
 async def descend(
-    tree: ReportTree, estimates: Mapping[str, float], size: Size, reach: Reach, rate: ReportRater | None = None
+    tree: ReportTree,
+    estimates: Mapping[str, float],
+    size: Size,
+    reach: Reach,
+    rate: ReportRater | None = None,
 ) -> SelectedReports:
     """From the roots down, level by level: what is not relevant is left with all that is under it.
 
-    `estimates` are ratings without a model, by community (0 where there is none): where there are too many reports they
-    choose those that `rate` (a model; None: nobody) is asked about, whose ratings stand. What it leaves unrated is read
-    after what it rated, in the order of the estimates. A report gives way to those under it that are at least as
-    relevant; where none is, it is read itself. What is read, best first, is within the reach.
+    `estimates` are ratings without a model, by community (0 where there is none): where there are
+    too many reports they choose those that `rate` (a model; None: nobody) is asked about, whose
+    ratings stand. What it leaves unrated is read after what it rated, in the order of the
+    estimates. A report gives way to those under it that are at least as relevant; where none is, it
+    is read itself. What is read, best first, is within the reach.
     """
     branch: dict[str, float] = defaultdict(float)
     for name, estimate in estimates.items():
@@ -157,7 +174,11 @@ async def descend(
     read: list[str] = []
     while front:
         under = [name for above in front for name in tree.below.get(above, ())]
-        asked = sorted(under, key=lambda name: (-branch[name], name))[: reach.below] if floor > 0 else []
+        asked = (
+            sorted(under, key=lambda name: (-branch[name], name))[: reach.below]
+            if floor > 0
+            else []
+        )
         asked_ratings = await _rated(tree, asked, estimates, rate)
         given |= asked_ratings
         rated = _with_unrated(asked_ratings)
@@ -165,7 +186,9 @@ async def descend(
         following: list[str] = []
         for above in front:
             least = max(floor, ratings[above])
-            relevant = [name for name in tree.below.get(above, ()) if rated.get(name, -1.0) >= least]
+            relevant = [
+                name for name in tree.below.get(above, ()) if rated.get(name, -1.0) >= least
+            ]
             following += relevant
             if not relevant:
                 read.append(above)
@@ -176,15 +199,21 @@ async def descend(
     return SelectedReports(tuple(chosen), told, len(tree.ratings) - len(ratings))
 
 
-def weightiest(tree: ReportTree, estimates: Mapping[str, float], size: Size, reach: Reach) -> SelectedReports:
-    """The roots that count most, for a question about everything: none of them is more to the point than another."""
+def weightiest(
+    tree: ReportTree, estimates: Mapping[str, float], size: Size, reach: Reach
+) -> SelectedReports:
+    """The roots that count most, for a question about everything: none of them is more to the point
+    than another.
+    """
     roots = sorted(tree.roots, key=lambda name: (-estimates[name], name))
     chosen = first_fitting(tree.in_turn(roots), size, reach.tokens)
     return SelectedReports(tuple(chosen), {}, len(tree.ratings) - len(chosen))
 
 
 def _with_unrated(given: Mapping[str, float | None]) -> dict[str, float]:
-    """The ratings, where what is unrated counts as the least that is read: nobody said that it does not help."""
+    """The ratings, where what is unrated counts as the least that is read: nobody said that it does
+    not help.
+    """
     return {name: TOUCHES if rating is None else rating for name, rating in given.items()}
 
 
@@ -196,19 +225,25 @@ async def _rated(
     return dict(zip(names, await rate(tree.read(names)), strict=True))
 
 
-# --- ratings ---------------------------------------------------------------------------------------------------------
+# --- ratings --------------------------------------------------------------------------------------
 
 
-def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityChunkIndex) -> dict[str, float]:
-    """Ratings (0-1) of reports, by community, without a model: what lies near to the question in the community, and the
-    report's words; where the question asks about everything, how much it counts in the collection. One without a rating
-    has 0."""
+def estimated_ratings(
+    tree: ReportTree, near: NearPassages, grounds: CommunityChunkIndex
+) -> dict[str, float]:
+    """Ratings (0-1) of reports, by community, without a model: what lies near to the question in
+    the community, and the report's words; where the question asks about everything, how much it
+    counts in the collection. One without a rating has 0.
+    """
     if not near.topic.asked:
         return {name: rating / 10 for name, rating in tree.ratings.items()}
     held = grounds.held(near.chunks, MOST_RATED)
     return {
         report.community: rate_offline(
-            Evidence(0, report.community, report.title, report.summary, prior=held[report.community]), near.topic
+            Evidence(
+                0, report.community, report.title, report.summary, prior=held[report.community]
+            ),
+            near.topic,
         )
         for report in tree.read(list(held))
     }
@@ -218,7 +253,8 @@ def estimated_ratings(tree: ReportTree, near: NearPassages, grounds: CommunityCh
 async def rate_reports(
     reports: Sequence[Report], estimates: Mapping[str, float], topic: CollectionTopic, rater: Rate
 ) -> list[float | None]:
-    """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary; many in one call.
+    """Rate each report's relevance, 0-1, in order, by its title and the opening of its summary;
+    many in one call.
 
     None for what a model leaves unrated, or gives no usable answer for.
     """
@@ -239,11 +275,17 @@ async def rate_reports(
     return [rating for call in rated for rating in call]
 
 
-async def _ratings(openings: Sequence[Evidence], topic: CollectionTopic, rater: Rate) -> list[float | None]:
+async def _ratings(
+    openings: Sequence[Evidence], topic: CollectionTopic, rater: Rate
+) -> list[float | None]:
     """The ratings of one call; a usable answer that leaves some out is told in the trace too."""
     unrated: list[float | None] = [None] * len(openings)
     ratings = await helped(
-        rater, lambda step: step.run(openings, topic), UNRATED, otherwise=lambda: unrated, wanted=True
+        rater,
+        lambda step: step.run(openings, topic),
+        UNRATED,
+        otherwise=lambda: unrated,
+        wanted=True,
     )
     if None in ratings and ratings is not unrated:
         left_out = f"{ratings.count(None)} of {len(openings)} reports have no rating"
@@ -257,7 +299,11 @@ def rating_tokens(report: Report, limits: TokenLimits) -> int:
 
 
 def opening_of(report: Report, limits: TokenLimits) -> str:
-    """The first sentences of a report's summary that fit; the first one, cut, where it goes on for long."""
+    """The first sentences of a report's summary that fit; the first one, cut, where it goes on for
+    long.
+    """
     most = limits.rate // REPORTS_A_CALL
-    texts = [" ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)]
+    texts = [
+        " ".join(report.summary[start:end].split()) for start, end in sentences(report.summary)
+    ]
     return first_tokens(" ".join(first_fitting(texts, rough_tokens, most)), most)

@@ -26,7 +26,9 @@ from storage.provenance import DocumentName, PairDecision, ResolvedTo
 from storage.records import DeadLetter, content_id
 from tasks.resolve.keys import Resolved, main_kind, name_key, qualifier_of
 
-Given = Mapping[str, str]  # what people say a group is: its kind, name and description, where they say one
+Given = Mapping[
+    str, str
+]  # what people say a group is: its kind, name and description, where they say one
 
 
 def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping[str, Given]]:
@@ -47,13 +49,18 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
         reasons.update(dict.fromkeys(places, reason))
 
     for edit in edits:
-        target, other = (_group_of(subject, keys, by_name) for subject in (edit.subject, edit.other))
+        target, other = (
+            _group_of(subject, keys, by_name) for subject in (edit.subject, edit.other)
+        )
         if target is None:
             continue
         known = given.get(target, {})
         if edit.action == "change":
             changed = {name: getattr(edit, name) for name in ("kind", "name", "description")}
-            given[target] = {**known, **{name: value for name, value in changed.items() if value is not None}}
+            given[target] = {
+                **known,
+                **{name: value for name, value in changed.items() if value is not None},
+            }
         elif edit.action == "split":
             leaving = _leaving(edit, members[target])
             first = min((key for _, key in leaving), default="")
@@ -65,13 +72,17 @@ def edited(resolved: Resolved, edits: Sequence[Edit]) -> tuple[Resolved, Mapping
 
 
 def _group_of(
-    subject: Subject | None, keys: Mapping[DocumentName, str], by_name: Mapping[str, set[DocumentName]]
+    subject: Subject | None,
+    keys: Mapping[DocumentName, str],
+    by_name: Mapping[str, set[DocumentName]],
 ) -> str | None:
     """The group that most places of the subject are in."""
     if subject is None:
         return None
     places = by_name.get(name_key(subject.name), set())
-    counted = Counter(keys[place] for place in places if not subject.documents or place[0] in subject.documents)
+    counted = Counter(
+        keys[place] for place in places if not subject.documents or place[0] in subject.documents
+    )
     return min(counted, key=lambda group: (-counted[group], group)) if counted else None
 
 
@@ -82,7 +93,7 @@ def _leaving(edit: Edit, places: set[DocumentName]) -> set[DocumentName]:
     return leaving if leaving != places else set()
 
 
-# --- records -------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 def claims_of(
@@ -91,8 +102,8 @@ def claims_of(
     keys: Mapping[DocumentName, str],
     wanted: Collection[str] | None,
 ) -> tuple[Claim, ...]:
-    """The claims about the wanted groups (None: all) by id; what two overlapping chunks claim of the same words is one.
-    `documents`: by chunk.
+    """The claims about the wanted groups (None: all) by id; what two overlapping chunks claim of
+    the same words is one. `documents`: by chunk.
 
     An object that turns out to be the subject is none.
     """
@@ -100,14 +111,25 @@ def claims_of(
     for extraction in extractions:
         document = documents[extraction.chunk]
         for mention in extraction.claims:
-            group, of = (keys[document, name_key(name)] if name else None for name in (mention.subject, mention.object))
+            group, of = (
+                keys[document, name_key(name)] if name else None
+                for name in (mention.subject, mention.object)
+            )
             if group is None or not (wanted is None or group in wanted or of in wanted):
                 continue
             subject, other = entity_id(group), None if of in (None, group) else entity_id(of)
-            words = (mention.kind, mention.status, mention.since or "", mention.until or "", mention.description)
+            words = (
+                mention.kind,
+                mention.status,
+                mention.since or "",
+                mention.until or "",
+                mention.description,
+            )
             place = (document, str(mention.start), str(mention.end))
             name = content_id("clm", subject, other or "", *words, *place)
-            claim = Claim.model_validate({**mention._asdict(), "id": name, "subject": subject, "object": other})
+            claim = Claim.model_validate(
+                {**mention._asdict(), "id": name, "subject": subject, "object": other}
+            )
             if claim.id not in claims or claim.chunk < claims[claim.id].chunk:
                 claims[claim.id] = claim
     return tuple(claims[key] for key in sorted(claims))
@@ -161,26 +183,40 @@ def assemble(
     given: Mapping[str, Given],
     wanted: Collection[str] | None = None,
 ) -> ResolvedGraph:
-    """The records of the wanted groups and of all relations that touch one (None: of everything), by their ids.
+    """The records of the wanted groups and of all relations that touch one (None: of everything),
+    by their ids.
 
-    `documents`: by chunk. Relation weights are strengths divided by the largest of those there are (GraphRAG, section
-    2.3), so 0 < weight ≤ 1.
+    `documents`: by chunk. Relation weights are strengths divided by the largest of those there are
+    (GraphRAG, section 2.3), so 0 < weight ≤ 1.
     """
     mentions, statements = _sorted(extractions, documents, resolved, wanted)
-    ids = {group: entity_id(group) for group in {*mentions, *(end for triple in statements for end in triple[:2])}}
+    ids = {
+        group: entity_id(group)
+        for group in {*mentions, *(end for triple in statements for end in triple[:2])}
+    }
     # fsum is exact, so that the order of the documents cannot change the last digit of a weight.
-    strengths = {triple: fsum(statement.weight for statement in group) for triple, group in statements.items()}
+    strengths = {
+        triple: fsum(statement.weight for statement in group)
+        for triple, group in statements.items()
+    }
     heaviest = max(strengths.values(), default=1.0) or 1.0
     degree = Counter(end for triple in statements for end in triple[:2])
     relations = {
-        triple: _relation(triple, group, strengths[triple] / heaviest, ids) for triple, group in statements.items()
+        triple: _relation(triple, group, strengths[triple] / heaviest, ids)
+        for triple, group in statements.items()
     }
-    entities = [_entity(ids[key], of, degree[key], given.get(key, {})) for key, of in mentions.items()]
+    entities = [
+        _entity(ids[key], of, degree[key], given.get(key, {})) for key, of in mentions.items()
+    ]
     return ResolvedGraph(
         entities=tuple(sorted(entities, key=lambda entity: entity.id)),
         aliases=_aliases(mentions, ids, entities, resolved, documents),
         entity_occurrences=_occurrences(
-            {(ids[key], mention.chunk, mention.start, mention.end) for key, of in mentions.items() for mention in of}
+            {
+                (ids[key], mention.chunk, mention.start, mention.end)
+                for key, of in mentions.items()
+                for mention in of
+            }
         ),
         relations=tuple(sorted(relations.values(), key=lambda relation: relation.id)),
         relation_occurrences=_occurrences(
@@ -202,7 +238,10 @@ def assemble(
 
 
 def _sorted(
-    extractions: Sequence[Extraction], documents: Mapping[str, str], resolved: Resolved, wanted: Collection[str] | None
+    extractions: Sequence[Extraction],
+    documents: Mapping[str, str],
+    resolved: Resolved,
+    wanted: Collection[str] | None,
 ) -> tuple[dict[str, list[Mention]], dict[_Triple, list[RelationMention]]]:
     """The mentions of the wanted groups, and the statements that touch one."""
     mentions: dict[str, list[Mention]] = defaultdict(list)
@@ -222,7 +261,9 @@ def _sorted(
     return mentions, statements
 
 
-def _stated(group: Sequence[Mention] | Sequence[RelationMention], documents: Mapping[str, str]) -> tuple[str, ...]:
+def _stated(
+    group: Sequence[Mention] | Sequence[RelationMention], documents: Mapping[str, str]
+) -> tuple[str, ...]:
     """What is said of a thing or a relation, each wording once, in the order of the documents."""
     described = (each for each in group if each.description)
     ordered = sorted((documents[each.chunk], each.start, each.description) for each in described)
@@ -236,7 +277,14 @@ def _occurrences(places: Iterable[tuple[str, str, int, int]]) -> tuple[Occurrenc
 def _entity(entity: str, mentions: Sequence[Mention], degree: int, given: Given) -> Entity:
     names = Counter(mention.name for mention in mentions)
     name = max(
-        names, key=lambda name: (bool(qualifier_of(name)), not name.startswith(_TITLED), names[name], len(name), name)
+        names,
+        key=lambda name: (
+            bool(qualifier_of(name)),
+            not name.startswith(_TITLED),
+            names[name],
+            len(name),
+            name,
+        ),
     )
     kind = main_kind(Counter(mention.kind for mention in mentions))
     made = {"name": name, "kind": kind, "description": "", **given}
@@ -262,22 +310,36 @@ def _aliases(
         # Of two names that were joined the reason may stand with the one that is shown.
         of_shown = by_name.pop(name, set())
         for other, reasons in by_name.items():
-            reason = "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
-            aliases.append(Alias(entity=entity, name=other, reason=reason or "the same name, written differently"))
+            reason = (
+                "" if name_key(other) == name_key(name) else min(reasons or of_shown, default="")
+            )
+            aliases.append(
+                Alias(
+                    entity=entity, name=other, reason=reason or "the same name, written differently"
+                )
+            )
     return tuple(sorted(aliases, key=lambda alias: (alias.entity, alias.name)))
 
 
 @lru_cache(maxsize=1_000_000)
 def predicate_key(predicate: str) -> str:
     """The form under which predicates are compared: folded stems."""
-    return " ".join(stem(word) for word in fold(predicate).replace("_", " ").replace("/", " ").split())
+    return " ".join(
+        stem(word) for word in fold(predicate).replace("_", " ").replace("/", " ").split()
+    )
 
 
-def _relation(triple: _Triple, group: Sequence[RelationMention], weight: float, ids: Mapping[str, str]) -> Relation:
+def _relation(
+    triple: _Triple, group: Sequence[RelationMention], weight: float, ids: Mapping[str, str]
+) -> Relation:
     source, target, key = ids[triple[0]], ids[triple[1]], triple[2]
     wordings = Counter(statement.predicate for statement in group)
     described = min(
-        ((len(statement.description), statement.description) for statement in group if statement.description),
+        (
+            (len(statement.description), statement.description)
+            for statement in group
+            if statement.description
+        ),
         default=(0, ""),
     )
     return Relation(

@@ -90,7 +90,11 @@ def form(name: str) -> str:
         added = _ZH_ADDED.search(whole)
         return whole[: added.start()] if added and added.start() > 1 else whole
     inverted = _INVERTED.fullmatch(name)
-    if inverted and 0 < len(given := fold(inverted[2]).replace(".", " ").split()) < 5 and _NOT_GIVEN.isdisjoint(given):
+    if (
+        inverted
+        and 0 < len(given := fold(inverted[2]).replace(".", " ").split()) < 5
+        and _NOT_GIVEN.isdisjoint(given)
+    ):
         name = f"{inverted[2]} {inverted[1]}"
     words = fold_name(_AND.sub(" and ", name)).split()
     untitled = next((words[place:] for place, word in enumerate(words) if word not in _TITLES), [])

@@ -48,7 +48,9 @@ class Extractions(Protocol):
     def naming(self) -> Iterable[tuple[str, str]]:
         """(chunk, name), each once."""
 
-    def related(self, predicate: str, names: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+    def related(
+        self, predicate: str, names: Collection[str]
+    ) -> Iterable[tuple[str, str, str, str]]:
         """(chunk, source, predicate, target) of statements with this predicate or a name."""
 
     def extractions(self, chunks: Collection[str] | None = None) -> Sequence[Extraction]:
@@ -71,7 +73,9 @@ class NamesRead:
     joined: Sequence[tuple[str, str, str]]  # two keys, and why
 
 
-def names_read(extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]) -> NamesRead:
+def names_read(
+    extractions: Extractions, documents: Mapping[str, str], titles: Mapping[str, str]
+) -> NamesRead:
     """`documents` maps chunks to documents, `titles` documents to titles."""
     written: dict[str, list[str]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -109,14 +113,18 @@ def _joined(
 ) -> Iterator[tuple[str, str, str]]:
     """The pairs of keys that mean one thing without a model's verdict, and why."""
     qualified = by_key((bare, key) for key in sorted(written) if (bare := bare_key(key)))
-    shared = {bare for bare, keys in qualified.items() if len(keys) > 1}  # names that several things bear
+    shared = {
+        bare for bare, keys in qualified.items() if len(keys) > 1
+    }  # names that several things bear
     partners: dict[str, set[str]] = defaultdict(set)
     for one, other in stated:
         partners[one].add(other)
         partners[other].add(one)
     for one, other in stated:
         apart = kinds_differ(kinds.get(one, ""), kinds.get(other, ""))
-        unclear = {one, other} & shared or any(_is_of_several(key, partners[key]) for key in (one, other))
+        unclear = {one, other} & shared or any(
+            _is_of_several(key, partners[key]) for key in (one, other)
+        )
         if one != other and not (apart or unclear or is_generic(one) or is_generic(other)):
             yield one, other, _STATED
     for bare, keys in qualified.items():
@@ -214,7 +222,9 @@ def _near_names(read: NamesRead, embedder: Embedder) -> list[tuple[str, str]]:
         cosines[np.arange(len(cosines)), np.arange(at, at + len(cosines))] = -1.0
         most = min(NEAREST, len(keys) - 1)
         nearest = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
-        for row, column in zip(*np.nonzero(np.take_along_axis(cosines, nearest, 1) >= LEAST_COSINE), strict=True):
+        for row, column in zip(
+            *np.nonzero(np.take_along_axis(cosines, nearest, 1) >= LEAST_COSINE), strict=True
+        ):
             pairs.add(tuple(sorted((keys[at + row], keys[nearest[row, column]]))))
     return sorted(pairs)
 
@@ -222,6 +232,8 @@ def _near_names(read: NamesRead, embedder: Embedder) -> list[tuple[str, str]]:
 def _shared(keys: Collection[str], names: tuple[str, str], read: NamesRead) -> tuple[str, ...]:
     """Of the names beside both those that few documents name, the rarest first."""
     own = {word for name in names for word in name.split()}
-    telling = [key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())]
+    telling = [
+        key for key in keys if len(read.documents[key]) <= _TELLING and own.isdisjoint(key.split())
+    ]
     telling.sort(key=lambda key: (len(read.documents[key]), key))
     return tuple(read.written[key][0] for key in telling[:MOST_SHARED])

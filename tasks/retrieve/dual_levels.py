@@ -1,9 +1,11 @@
-"""Dual-level retrieval: what the graph holds for a question of what it names (low) and of what it asks about (high).
+"""Dual-level retrieval: what the graph holds for a question of what it names (low) and of what it
+asks about (high).
 
-Low: entities by name, their relations and the entities one hop on. High: relations by their keys and predicates, where
-a model made keys also by vectors of keys and description, and the entities at their ends. Both levels give tables of
-entities and relations for the context, each within its tokens; a row of the relation table has the number of the source
-that states it, so that an answer can cite it. Source: LightRAG (arXiv 2410.05779), sections 3.2 and 3.3.
+Low: entities by name, their relations and the entities one hop on. High: relations by their keys
+and predicates, where a model made keys also by vectors of keys and description, and the entities at
+their ends. Both levels give tables of entities and relations for the context, each within its
+tokens; a row of the relation table has the number of the source that states it, so that an answer
+can cite it. Source: LightRAG (arXiv 2410.05779), sections 3.2 and 3.3.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +48,8 @@ FLOOR = 0.1
 MENTIONED = 0.3
 ONE_HOP = 0.6
 THEMED = 60
-# High keys alone are in the predicates of thousands of relations: the nearness of their passages decides among them.
+# High keys alone are in the predicates of thousands of relations: the nearness of their passages
+# decides among them.
 SHARPNESS = 4
 # What a relation counts that only means what the keys say, beside the one that has their words.
 MEANT = 0.5
@@ -60,7 +63,9 @@ ENTITY_SHARE, RELATION_SHARE = 0.1, 0.15
 
 @dataclass(frozen=True)
 class LevelScores:
-    """What one level, or both, found: a score for every chunk, entity and relation of the index, 0 where it is not."""
+    """What one level, or both, found: a score for every chunk, entity and relation of the index, 0
+    where it is not.
+    """
 
     chunks: Scores
     entities: Scores
@@ -76,7 +81,9 @@ class LevelScores:
 
 
 class DualLevelIndex:
-    """The graph of a generation as both levels search it; immutable, so safe to share between threads."""
+    """The graph of a generation as both levels search it; immutable, so safe to share between
+    threads.
+    """
 
     def __init__(
         self,
@@ -84,26 +91,46 @@ class DualLevelIndex:
         facts: GraphFacts,
         vectors: Mapping[str, Vector] | None = None,
     ) -> None:
-        """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation, of unit length."""
+        """All of one generation; `vectors` of what `keyed_text` gives for a relation, by relation,
+        of unit length.
+        """
         self._index, self.facts = index, facts
-        self.relations = [relation for relation in facts.relations.values() if facts.places(relation.id)]
+        self.relations = [
+            relation for relation in facts.relations.values() if facts.places(relation.id)
+        ]
         place_of = index.by_id.place
         self.entities = index.entities
-        ends = [(place_of[relation.source], place_of[relation.target]) for relation in self.relations]
+        ends = [
+            (place_of[relation.source], place_of[relation.target]) for relation in self.relations
+        ]
         self._ends = np.array(ends, np.int64).reshape(-1, 2)
-        heaviest = sorted(range(len(ends)), key=lambda row: (-self.relations[row].weight, self.relations[row].id))
+        heaviest = sorted(
+            range(len(ends)), key=lambda row: (-self.relations[row].weight, self.relations[row].id)
+        )
         self._touching = by_key((end, row) for row in heaviest for end in set(ends[row]))
-        stated = [[index.position[place.chunk] for place in facts.places(relation.id)] for relation in self.relations]
-        self._stated = np.array([places[0] for places in stated], np.int64)  # the chunk that states it first
+        stated = [
+            [index.position[place.chunk] for place in facts.places(relation.id)]
+            for relation in self.relations
+        ]
+        self._stated = np.array(
+            [places[0] for places in stated], np.int64
+        )  # the chunk that states it first
         self._stating = _incidence([sorted(set(places)) for places in stated], len(index.chunks))
         self._themes = by_key(
             (term, row)
             for row, relation in enumerate(self.relations)
-            for term in {term for text in (relation.predicate, *relation.keys) for term in concept_terms(text)}
+            for term in {
+                term
+                for text in (relation.predicate, *relation.keys)
+                for term in concept_terms(text)
+            }
         )
-        # Which chunk names an entity, and which of these is about it: of the entities whose name its title is.
+        # Which chunk names an entity, and which of these is about it: of the entities whose name
+        # its title is.
         self._named = (index.entity_counts > 0).astype(np.float64)
-        by_title = by_key((fold_name(chunk.title), place) for place, chunk in enumerate(index.chunks))
+        by_title = by_key(
+            (fold_name(chunk.title), place) for place, chunk in enumerate(index.chunks)
+        )
         keys = [{fold_name(name) for name in names} for names in index.spellings]
         about = [sorted(place for key in own for place in by_title.get(key, ())) for own in keys]
         self._about = self._named.multiply(_incidence(about, len(index.chunks))).tocsr()
@@ -112,8 +139,12 @@ class DualLevelIndex:
         self._keyed = [row for row, relation in enumerate(self.relations) if relation.id in keyed]
         self._vectors = [keyed[self.relations[row].id] for row in self._keyed]
 
-    def near(self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None) -> Scores:
-        """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the documents."""
+    def near(
+        self, question: str, cosines: Mapping[str, float], documents: Collection[str] | None = None
+    ) -> Scores:
+        """How near each chunk is to the question by words and meaning, 0 to 1; -1 outside the
+        documents.
+        """
         lexical, meaning = self._index.lexicon.scores(question), self._index.chunk_scores(cosines)
         near: Scores = (scaled(lexical) + scaled(meaning)) / 2
         return np.where(self._index.allowed(documents), near, -1.0)
@@ -122,12 +153,19 @@ class DualLevelIndex:
         """The entities that the question names, and those that its low keys name besides."""
         links = self._index.link(question)
         linked = {fold_name(link.text) for link in links}
-        more = [link for key in keys if fold_name(key) not in linked for link in self._index.names.candidates(key)]
+        more = [
+            link
+            for key in keys
+            if fold_name(key) not in linked
+            for link in self._index.names.candidates(key)
+        ]
         return list({link.entity: link for link in reversed([*links, *more])}.values())[::-1]
 
     def low(self, links: Sequence[Link], keys: Iterable[str], near: Scores) -> LevelScores:
-        """The linked entities, their relations nearest to the question, the entities one hop on, and the passages of
-        all; `keys` are the question's high ones, by which relations are preferred."""
+        """The linked entities, their relations nearest to the question, the entities one hop on,
+        and the passages of all; `keys` are the question's high ones, by which relations are
+        preferred.
+        """
         entities, relations = np.zeros(len(self.entities)), np.zeros(len(self.relations))
         wanted = self._wanted(keys)
         for link in links:
@@ -142,16 +180,22 @@ class DualLevelIndex:
             best = order[nearest[order] >= 0][:MOST_RELATIONS]
             rows = touching[best]
             relations[rows] += weight * fits[best]
-            others = np.where(self._ends[rows, 0] == link.entity, self._ends[rows, 1], self._ends[rows, 0])
+            others = np.where(
+                self._ends[rows, 0] == link.entity, self._ends[rows, 1], self._ends[rows, 0]
+            )
             np.add.at(entities, others, ONE_HOP * weight * fits[best])
         return self._with_chunks(entities, relations, near)
 
     def alike(self, vectors: NDArray[np.float32]) -> Scores:
-        """For each relation how near its keys and description lie to the nearest of these vectors of unit length (the
-        question's high keys): 1 for the nearest of all, 0 from LEAST_ALIKE on and for relations without vectors."""
+        """For each relation how near its keys and description lie to the nearest of these vectors
+        of unit length (the question's high keys): 1 for the nearest of all, 0 from LEAST_ALIKE on
+        and for relations without vectors.
+        """
         scores = np.zeros(len(self.relations))
         if len(vectors) and self._vectors:
-            scores[self._keyed] = np.maximum((np.stack(self._vectors) @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0)
+            scores[self._keyed] = np.maximum(
+                (np.stack(self._vectors) @ vectors.T).max(axis=1) - LEAST_ALIKE, 0.0
+            )
         return scaled(scores)
 
     @property
@@ -160,11 +204,14 @@ class DualLevelIndex:
         return bool(self._keyed)
 
     def high(self, keys: Iterable[str], near: Scores, alike: Scores | None = None) -> LevelScores:
-        """The relations whose keys and predicates share most with the keys, or mean the same (`alike`), among equals
-        those near the question; the entities at their ends, and the passages of all."""
+        """The relations whose keys and predicates share most with the keys, or mean the same
+        (`alike`), among equals those near the question; the entities at their ends, and the
+        passages of all.
+        """
         scores = self._wanted(keys) * np.maximum(near[self._stated], 0.0) ** SHARPNESS
         if alike is not None:
-            # A theme may share no word with the passage that states it: nearness must not decide here.
+            # A theme may share no word with the passage that states it: nearness must not decide
+            # here.
             scores = scores + MEANT * np.where(near[self._stated] >= 0, alike, 0.0)
         best = np.argsort(-scores, kind="stable")[:THEMED]
         relations = np.zeros(len(scores))
@@ -179,18 +226,29 @@ class DualLevelIndex:
 
     def _wanted(self, keys: Iterable[str]) -> Scores:
         """For each relation the share of the keys' terms that its own hold, by rarity: 0 to 1."""
-        terms = dict.fromkeys(term for key in keys for term in concept_terms(key) if term in self._themes)
-        rarity = {term: float(np.log1p(len(self.relations) / (1 + len(self._themes[term])))) for term in terms}
+        terms = dict.fromkeys(
+            term for key in keys for term in concept_terms(key) if term in self._themes
+        )
+        rarity = {
+            term: float(np.log1p(len(self.relations) / (1 + len(self._themes[term]))))
+            for term in terms
+        }
         shares = np.zeros(len(self.relations))
         for term in terms:
             shares[self._themes[term]] += rarity[term] / sum(rarity.values())
         return shares
 
     def _with_chunks(self, entities: Scores, relations: Scores, near: Scores) -> LevelScores:
-        """The passage about an entity counts in full, those that mention it the more the nearer they are."""
+        """The passage about an entity counts in full, those that mention it the more the nearer
+        they are.
+        """
         shared = entities * MENTIONED / self._spread
         about = self._about.T @ (entities - shared)
-        chunks = about + (1 + near) * (self._named.T @ shared) + MENTIONED * (self._stating.T @ relations)
+        chunks = (
+            about
+            + (1 + near) * (self._named.T @ shared)
+            + MENTIONED * (self._stating.T @ relations)
+        )
         return LevelScores(np.where(near >= 0, chunks, 0.0), entities, relations)
 
 
@@ -198,7 +256,9 @@ def _incidence(places: Sequence[Sequence[int]], width: int) -> "scipy.sparse.csr
     """A row for each list, 1 at its places."""
     columns = [place for row in places for place in row]
     starts = np.cumsum([0, *map(len, places)])
-    return scipy.sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(places), width))
+    return scipy.sparse.csr_matrix(
+        (np.ones(len(columns)), columns, starts), shape=(len(places), width)
+    )
 
 
 def keyed_text(relation: Relation) -> str:
@@ -215,27 +275,40 @@ async def search_graph(
     near: Scores,
     embedder: Embedder | None = None,
 ) -> LevelScores:
-    """What one level finds, or both: the low one from the links, the high one from the keys by their words, and with an
-    embedder also by their meaning where relations have vectors."""
+    """What one level finds, or both: the low one from the links, the high one from the keys by
+    their words, and with an embedder also by their meaning where relations have vectors.
+    """
     if level == "low":
         return levels.low(links, keys, near)
-    readable = [key for key in keys if embedder.reads(key)] if embedder and levels.has_vectors else []
+    readable = (
+        [key for key in keys if embedder.reads(key)] if embedder and levels.has_vectors else []
+    )
     alike = levels.alike(embedder.embed(readable, query=True)) if embedder and readable else None
     high = levels.high(keys, near, alike)
     return levels.low(links, keys, near).with_high(high) if level == "both" else high
 
 
-# --- tables for the context ------------------------------------------------------------------------------------------
+# --- tables for the context -----------------------------------------------------------------------
 
 
-def best_rows(scores: LevelScores, levels: DualLevelIndex, tokens: int) -> tuple[list[Entity], list[Relation]]:
-    """The entities and relations that scored best, as many as fit into their shares of an answer's tokens, at least one
-    of each."""
-    entities, relations = _best(scores.entities, levels.entities), _best(scores.relations, levels.relations)
+def best_rows(
+    scores: LevelScores, levels: DualLevelIndex, tokens: int
+) -> tuple[list[Entity], list[Relation]]:
+    """The entities and relations that scored best, as many as fit into their shares of an answer's
+    tokens, at least one of each.
+    """
+    entities, relations = (
+        _best(scores.entities, levels.entities),
+        _best(scores.relations, levels.relations),
+    )
     return (
-        first_fitting(entities, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)),
         first_fitting(
-            relations, lambda relation: _tokens(relation_cells(relation, levels.facts)), round(RELATION_SHARE * tokens)
+            entities, lambda entity: _tokens(entity_cells(entity)), round(ENTITY_SHARE * tokens)
+        ),
+        first_fitting(
+            relations,
+            lambda relation: _tokens(relation_cells(relation, levels.facts)),
+            round(RELATION_SHARE * tokens),
         ),
     )
 
@@ -260,12 +333,17 @@ def relation_cells(relation: Relation, facts: GraphFacts) -> tuple[str, ...]:
 
 
 def stating_sources(
-    relations: Sequence[Relation], facts: GraphFacts, stating: Stating, sources: Sequence[Source],
+    relations: Sequence[Relation],
+    facts: GraphFacts,
+    stating: Stating,
+    sources: Sequence[Source],
     admits: Callable[[Sequence[Source], Source], bool] = lambda _sources, _further: True,
-) -> tuple[list[Source], Mapping[str, int | None]]:  # fmt: skip
-    """The sources with one more for each relation that none of them states, and the number of each relation's source.
+) -> tuple[list[Source], Mapping[str, int | None]]:
+    """The sources with one more for each relation that none of them states, and the number of each
+    relation's source.
 
-    None where the others do not admit that source; a relation that the question may not look up is left out.
+    None where the others do not admit that source; a relation that the question may not look up is
+    left out.
     """
     all_sources, numbers = list(sources), dict[str, int | None]()
     for relation in relations:
@@ -285,11 +363,17 @@ def stating_sources(
 
 
 def graph_notes(
-    entities: Sequence[Entity], relations: Sequence[Relation], facts: GraphFacts, numbers: Mapping[str, int | None]
+    entities: Sequence[Entity],
+    relations: Sequence[Relation],
+    facts: GraphFacts,
+    numbers: Mapping[str, int | None],
 ) -> list[Note]:
     """Both tables in Markdown; relations that no document states are left out."""
     stated = [
-        (*relation_cells(relation, facts), "" if (number := numbers[relation.id]) is None else f"[{number}]")
+        (
+            *relation_cells(relation, facts),
+            "" if (number := numbers[relation.id]) is None else f"[{number}]",
+        )
         for relation in relations
         if relation.id in numbers
     ]

@@ -1,4 +1,6 @@
-"""Facts: which relations touch an entity, which ways lead on from it, and where each relation is stated."""
+"""Facts: which relations touch an entity, which ways lead on from it, and where each relation is
+stated.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,7 +31,9 @@ class WeightedEdges:
         rows = [self.place[node] for node, _ in pairs]
         columns = [self.place[node] for _, node in pairs]
         costs = [1.0 + penalty[first] + penalty[second] for first, second in pairs]
-        self._steps = scipy.sparse.csr_matrix((costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes)))
+        self._steps = scipy.sparse.csr_matrix(
+            (costs, (rows, columns)), shape=(len(self.nodes), len(self.nodes))
+        )
 
     def cheapest(self, source: str, target: str, k: int) -> list[tuple[float, list[str]]]:
         """The k cheapest chains with their cost, no node twice (Yen 1971); all if fewer."""
@@ -49,14 +53,21 @@ class WeightedEdges:
 class GraphFacts:
     """The relations of a generation, for looking up and walking; safe to share between threads."""
 
-    def __init__(self, entities: ById[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]) -> None:
+    def __init__(
+        self, entities: ById[Entity], relations: Sequence[Relation], places: Sequence[Occurrence]
+    ) -> None:
         self.entities, self.relations = entities, ById(relations)
         self._places = places
         self.predicates = column_of(relations, "predicate")  # that of each relation
-        self._sources, self._targets = column_of(relations, "source"), column_of(relations, "target")
+        self._sources, self._targets = (
+            column_of(relations, "source"),
+            column_of(relations, "target"),
+        )
         ends = enumerate(zip(self._sources, self._targets, strict=True))
         self._touching = by_key((end, place) for place, pair in ends for end in dict.fromkeys(pair))
-        self._stating = by_key((item, place) for place, item in enumerate(column_of(places, "item")))
+        self._stating = by_key(
+            (item, place) for place, item in enumerate(column_of(places, "item"))
+        )
         self._of: dict[str, list[Relation]] = {}
         self._ways: dict[str, dict[tuple[str, bool], list[Relation]]] = {}
 
@@ -69,7 +80,9 @@ class GraphFacts:
         """The relations into and out of an entity, heaviest first."""
         if entity not in self._of:
             touching = [self.relations.records[place] for place in self._touching.get(entity, ())]
-            self._of[entity] = sorted(touching, key=lambda relation: (-relation.weight, relation.id))
+            self._of[entity] = sorted(
+                touching, key=lambda relation: (-relation.weight, relation.id)
+            )
         return self._of[entity]
 
     def places(self, relation: str) -> list[Occurrence]:
@@ -84,7 +97,9 @@ class GraphFacts:
     def ways_along(self, predicates: Collection[str]) -> WeightedEdges:
         """The relations of these predicates alone as weighted edges."""
         ends = zip(self.predicates, self._sources, self._targets, strict=True)
-        return WeightedEdges(self.entities, [(source, target) for name, source, target in ends if name in predicates])
+        return WeightedEdges(
+            self.entities, [(source, target) for name, source, target in ends if name in predicates]
+        )
 
     def starting(self, predicate: str, inverse: bool = False) -> tuple[str, ...]:
         """Where the relations of one predicate start (`inverse`: end), each entity once."""
@@ -93,10 +108,14 @@ class GraphFacts:
 
     @cached_property
     def _by_chunk(self) -> Mapping[str, list[int]]:
-        return by_key((chunk, place) for place, chunk in enumerate(column_of(self._places, "chunk")))
+        return by_key(
+            (chunk, place) for place, chunk in enumerate(column_of(self._places, "chunk"))
+        )
 
     def stated_in(self, chunks: Iterable[str]) -> "GraphFacts":
-        """Only the relations that some chunks state, with those places alone; no entity tells what others say of it."""
+        """Only the relations that some chunks state, with those places alone; no entity tells what
+        others say of it.
+        """
         stating = sorted(place for chunk in set(chunks) for place in self._by_chunk.get(chunk, ()))
         places = [self._places[place] for place in stating]
         relations = [self.relations[item] for item in dict.fromkeys(place.item for place in places)]
@@ -108,12 +127,18 @@ class GraphFacts:
         return self._ways_from(entity).get((predicate, inverse), [])
 
     def is_a(self, entity: str, kind: str) -> bool:
-        """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`, `gender`)."""
+        """Whether an entity is of a kind: its own, or one that a relation ties it to (`type`,
+        `gender`).
+        """
         targets = (relation.target for relation in self.of(entity) if relation.source == entity)
-        return self.entities[entity].kind == kind or any(self.entities[end].name == kind for end in targets)
+        return self.entities[entity].kind == kind or any(
+            self.entities[end].name == kind for end in targets
+        )
 
     def leaving(self, entities: Iterable[str]) -> list[tuple[str, bool]]:
-        """The ways that lead on from some entities: (predicate, whether against its direction), in order."""
+        """The ways that lead on from some entities: (predicate, whether against its direction), in
+        order.
+        """
         return sorted({way for entity in entities for way in self._ways_from(entity)})
 
     def _ways_from(self, entity: str) -> Mapping[tuple[str, bool], list[Relation]]:

@@ -29,7 +29,9 @@ def scaled(scores: Scores) -> Scores:
 def passage_of(chunk: Chunk, score: float) -> Passage:
     """A chunk as a passage with its score."""
     score = round(float(score), 6)
-    return Passage(document=chunk.document, title=chunk.title, chunk=chunk.id, score=score, text=chunk.text)
+    return Passage(
+        document=chunk.document, title=chunk.title, chunk=chunk.id, score=score, text=chunk.text
+    )
 
 
 def chunk_terms(chunk: Chunk) -> Counter[str]:
@@ -41,7 +43,10 @@ class Lexicon:
     """BM25 over a fixed set of chunks; immutable, so safe to share between threads."""
 
     def __init__(
-        self, counts: "scipy.sparse.csr_matrix", vocabulary: Sequence[str], languages: Collection[str] = ("en",)
+        self,
+        counts: "scipy.sparse.csr_matrix",
+        vocabulary: Sequence[str],
+        languages: Collection[str] = ("en",),
     ) -> None:
         """`counts[i, j]`: how often chunk i, in one of the languages, holds term j."""
         self.size = counts.shape[0]
@@ -51,7 +56,9 @@ class Lexicon:
         held = np.diff(weights.indptr)
         self.idf = np.log1p((self.size - held + 0.5) / (held + 0.5))
         lengths = np.asarray(weights.sum(axis=1)).ravel()
-        norm = K1 * (1 - B + B * lengths[weights.indices] / max(lengths.mean() if self.size else 1.0, 1e-9))
+        norm = K1 * (
+            1 - B + B * lengths[weights.indices] / max(lengths.mean() if self.size else 1.0, 1e-9)
+        )
         weights.data = np.repeat(self.idf, held) * weights.data * (K1 + 1) / (weights.data + norm)
         self.matrix = weights
         self._last_terms = lru_cache(_LAST_READ)(self._terms_of)
@@ -59,14 +66,20 @@ class Lexicon:
     def idf_of(self, term: str) -> float:
         """How rare a term is; a term that occurs nowhere is the rarest."""
         column = self.column.get(term)
-        return float(self.idf[column]) if column is not None else float(np.log1p(self.size + 0.5) + 0.7)
+        return (
+            float(self.idf[column])
+            if column is not None
+            else float(np.log1p(self.size + 0.5) + 0.7)
+        )
 
     def holding(self, term: str) -> NDArray[np.int32]:
         """The chunks that hold a term, in no order."""
         column = self.column.get(term)
         if column is None:
             return np.zeros(0, np.int32)
-        return np.asarray(self.matrix.indices[self.matrix.indptr[column] : self.matrix.indptr[column + 1]])
+        return np.asarray(
+            self.matrix.indices[self.matrix.indptr[column] : self.matrix.indptr[column + 1]]
+        )
 
     def scores(self, question: str) -> Scores:
         """BM25 of every chunk for a question, ≥ 0."""
@@ -93,7 +106,12 @@ def lexicon_of(chunks: Sequence[Chunk]) -> Lexicon:
     vocabulary: dict[str, int] = {}
     rows: list[tuple[int, int, int]] = []
     for place, chunk in enumerate(chunks):
-        rows += [(place, vocabulary.setdefault(t, len(vocabulary)), n) for t, n in chunk_terms(chunk).items()]
+        rows += [
+            (place, vocabulary.setdefault(t, len(vocabulary)), n)
+            for t, n in chunk_terms(chunk).items()
+        ]
     chunk_index, term_index, counts = np.array(rows, np.int32).reshape(-1, 3).T
     shape = len(chunks), len(vocabulary)
-    return Lexicon(scipy.sparse.csr_matrix((counts, (chunk_index, term_index)), shape=shape), list(vocabulary))
+    return Lexicon(
+        scipy.sparse.csr_matrix((counts, (chunk_index, term_index)), shape=shape), list(vocabulary)
+    )

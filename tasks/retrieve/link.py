@@ -87,7 +87,9 @@ def _words_of(question: str) -> list[QuestionWord]:
     return words
 
 
-def longest_stretches(words: Sequence[Item], admits: Callable[[int, int], bool]) -> Iterator[Sequence[Item]]:
+def longest_stretches(
+    words: Sequence[Item], admits: Callable[[int, int], bool]
+) -> Iterator[Sequence[Item]]:
     """The longest stretches that are admitted, from the left and none overlapping.
 
     `admits` is given a place in the words, and how many from there.
@@ -107,7 +109,9 @@ def _key_of(words: Sequence[QuestionWord]) -> str:
 def _is_cased(words: Sequence[QuestionWord]) -> bool:
     """Whether capitals tell names: some word but the first has one, and not every word has."""
     rest = words[1:]
-    return any(word.capital for word in rest) and not (len(rest) > 1 and all(word.capital for word in rest))
+    return any(word.capital for word in rest) and not (
+        len(rest) > 1 and all(word.capital for word in rest)
+    )
 
 
 class _HanNames:
@@ -134,11 +138,18 @@ class _HanNames:
         for size in range(self._longest, 1, -1):
             for start in range(len(bare) - size + 1):
                 end = start + size
-                if bare[start:end] not in self._key_of or _cuts_word(bare, start) or _cuts_word(bare, end):
+                if (
+                    bare[start:end] not in self._key_of
+                    or _cuts_word(bare, start)
+                    or _cuts_word(bare, end)
+                ):
                     continue
                 if all(end <= other[0] or start >= other[1] for other in found):
                     found.append((start, end))
-        return [(pairs[start][1], pairs[end - 1][1] + 1, self._key_of[bare[start:end]]) for start, end in found]
+        return [
+            (pairs[start][1], pairs[end - 1][1] + 1, self._key_of[bare[start:end]])
+            for start, end in found
+        ]
 
 
 def _cuts_word(text: str, at: int) -> bool:
@@ -161,7 +172,9 @@ class _NearNames:
         """Keys that one letter left out, added, changed or swapped makes of this one."""
         ends = (key[:ENDS], "…" + key[-ENDS:]) if len(key) >= SHORTEST else ()
         sizes = range(len(key) - 1, len(key) + 2)
-        pool = sorted({name for size in sizes for end in ends for name in self._by_end.get((end, size), ())})
+        pool = sorted(
+            {name for size in sizes for end in ends for name in self._by_end.get((end, size), ())}
+        )
         matches = process.extract(key, pool, scorer=OSA.distance, score_cutoff=1, limit=3)
         return [
             (near, 1 - distance / max(len(near), len(key)))
@@ -172,8 +185,14 @@ class _NearNames:
     def alike(self, key: str) -> list[Near]:
         """The keys most alike, with likeness (rapidfuzz ratio, 0 to 1)."""
         pool = self._keys if len(key) >= SHORTEST else ()
-        matches = process.extract(key, pool, scorer=fuzz.ratio, score_cutoff=LEAST_ALIKE, limit=CANDIDATES)
-        return [(near, score / 100) for near, score, _ in matches if _TELLING.findall(key) == _TELLING.findall(near)]
+        matches = process.extract(
+            key, pool, scorer=fuzz.ratio, score_cutoff=LEAST_ALIKE, limit=CANDIDATES
+        )
+        return [
+            (near, score / 100)
+            for near, score, _ in matches
+            if _TELLING.findall(key) == _TELLING.findall(near)
+        ]
 
 
 class Names:
@@ -202,7 +221,9 @@ class Names:
 
     def called(self, name: str) -> list[int]:
         """The entities with exactly this name."""
-        return sorted(entity for entity in self.by_key.get(name_key(name), ()) if name in self.names[entity])
+        return sorted(
+            entity for entity in self.by_key.get(name_key(name), ()) if name in self.names[entity]
+        )
 
     def link(self, question: str) -> list[Link]:
         """The entities that a question names, in its order; longest stretch first, no overlaps."""
@@ -215,7 +236,9 @@ class Names:
         outside = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
         inside = [" " * match.start(1) + match[1] for match in _QUALIFIED.finditer(question)]
         for fragment in (outside, *inside):
-            free = [word for word in _words_of(fragment) if not _touching(word.start, word.end, links)]
+            free = [
+                word for word in _words_of(fragment) if not _touching(word.start, word.end, links)
+            ]
             links += self._exact(question, free, _is_cased(words))
         links = self._misspelt(question, _words_of(outside), links)
         links.sort(key=lambda link: (link.start, -link.score))
@@ -225,7 +248,11 @@ class Names:
         """What looks like a name and is linked to nothing, in the order of the question."""
         bare = _QUALIFIED.sub(lambda match: " " * len(match.group()), question)
         spans = [span for span in names_of(bare) if span.text.lower() not in _IMPERATIVES]
-        return [question[span.start : span.end] for span in spans if not _touching(span.start, span.end, links)]
+        return [
+            question[span.start : span.end]
+            for span in spans
+            if not _touching(span.start, span.end, links)
+        ]
 
     def candidates(self, name: str) -> list[Link]:
         """The entities that a name by itself may mean, best first: equal, a slip away, or alike."""
@@ -247,7 +274,9 @@ class Names:
             return self._admits(question, words[at : at + size], cased, introduced)
 
         stretches = longest_stretches(words, admits)
-        return [link for one in stretches for link in self._linked(question, one, self._known(one), 1.0)]
+        return [
+            link for one in stretches for link in self._linked(question, one, self._known(one), 1.0)
+        ]
 
     def _known(self, stretch: Sequence[QuestionWord]) -> str:
         """The key of a stretch, without an ending behind an apostrophe ("Kestel'de")."""
@@ -255,14 +284,18 @@ class Names:
         bare, _, ending = key.rpartition("'")
         return bare if key not in self.by_key and bare in self.by_key and " " not in ending else key
 
-    def _admits(self, question: str, stretch: Sequence[QuestionWord], cased: bool, introduced: bool) -> bool:
+    def _admits(
+        self, question: str, stretch: Sequence[QuestionWord], cased: bool, introduced: bool
+    ) -> bool:
         """Whether a stretch is a known name, used as one; `introduced`: after "film" or the like."""
         first, key = stretch[0], self._known(stretch)
         if key not in self.by_key or (len(key) < 2 and (not first.capital or key in {"a", "i"})):
             return False
         if len(stretch) == 1 and (not first.tells or (first.start == 0 and key in _IMPERATIVES)):
             return False
-        if any(character.isdigit() for character in key) and (len(stretch) == 1 or not key.isdigit()):
+        if any(character.isdigit() for character in key) and (
+            len(stretch) == 1 or not key.isdigit()
+        ):
             return True
         # The first word has a capital in any case.
         if cased and any(word.capital for word in stretch[first.start == 0 :]):
@@ -270,23 +303,37 @@ class Names:
         qualifier = _QUALIFIED.match(question, stretch[-1].end)
         if qualifier is not None and name_key(f"{key} {qualifier[1]}") in self.by_key:
             return True
-        spelt = (next(name for name in self.names[entity] if key in _keys(name)) for entity in self.by_key[key])
+        spelt = (
+            next(name for name in self.names[entity] if key in _keys(name))
+            for entity in self.by_key[key]
+        )
         capitals = any(name != name.lower() for name in spelt)
         telling = sum(word.tells for word in stretch)
         lone = telling == 0 or (cased and telling < 2 and not first.capital)
         is_name = not lone and (telling > 1 or (capitals and not usually_lower(key)))
         return is_name or (introduced and not cased and capitals)
 
-    def _linked(self, question: str, stretch: Sequence[QuestionWord], key: str, score: float) -> list[Link]:
+    def _linked(
+        self, question: str, stretch: Sequence[QuestionWord], key: str, score: float
+    ) -> list[Link]:
         """The entities that a stretch means by a key; a qualifier in brackets after it decides."""
         start, end = stretch[0].start, stretch[-1].end
         entities = self.by_key[key]
         if qualifier := _QUALIFIED.match(question, end):
             entities = self.by_key.get(name_key(f"{key} {qualifier[1]}"), entities)
-        weights = [1.0 if key.startswith(fold_name(self.names[entity][0])) else OTHER_NAME for entity in entities]
+        weights = [
+            1.0 if key.startswith(fold_name(self.names[entity][0])) else OTHER_NAME
+            for entity in entities
+        ]
         reach = _reach(question, end)
         return [
-            Link(text=question[start:end], entity=entity, score=round(score * weight, 4), start=start, end=reach)
+            Link(
+                text=question[start:end],
+                entity=entity,
+                score=round(score * weight, 4),
+                start=start,
+                end=reach,
+            )
             for entity, weight in zip(entities, weights, strict=True)
         ]
 
@@ -299,7 +346,9 @@ class Names:
 
     # --- almost equal ----------------------------------------------------------------------------
 
-    def _misspelt(self, question: str, words: Sequence[QuestionWord], links: list[Link]) -> list[Link]:
+    def _misspelt(
+        self, question: str, words: Sequence[QuestionWord], links: list[Link]
+    ) -> list[Link]:
         """The links with those that one slip hid; a longer one replaces links inside it."""
         for size in range(min(MAX_WORDS, len(words)), 0, -1):
             for at in range(len(words) - size + 1):
@@ -309,7 +358,11 @@ class Names:
                 outside = any(link.start < start or link.end > end for link in touching)
                 if not outside and self._may_be_misspelt(stretch):
                     near = self._near.one_slip(_key_of(stretch))[:1]
-                    found = [link for name, score in near for link in self._linked(question, stretch, name, score)]
+                    found = [
+                        link
+                        for name, score in near
+                        for link in self._linked(question, stretch, name, score)
+                    ]
                     links = [link for link in links if not found or link not in touching] + found
         return links
 

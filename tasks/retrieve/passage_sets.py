@@ -1,10 +1,12 @@
-"""Passage sets: a pool of candidate passages, signs of how they fit together, and the best set of them.
+"""Passage sets: a pool of candidate passages, signs of how they fit together, and the best set of
+them.
 
-The pool holds the best of the walk, the best of words and meaning together, and what the first of these lead to.
-Evidence is a chain: a passage about the question's name mentions a second thing, and what is asked of that stands in
-the passage about it, or beside it in a third. So pairs of passages are ranked, not passages: a pair is good where its
-passages are near the question's names, tell of what the question asks, one what the other does not, and hang together:
-one names what the other is about, or both name the same rare thing.
+The pool holds the best of the walk, the best of words and meaning together, and what the first of
+these lead to. Evidence is a chain: a passage about the question's name mentions a second thing, and
+what is asked of that stands in the passage about it, or beside it in a third. So pairs of passages
+are ranked, not passages: a pair is good where its passages are near the question's names, tell of
+what the question asks, one what the other does not, and hang together: one names what the other is
+about, or both name the same rare thing.
 """
 
 import re
@@ -27,7 +29,9 @@ class SearchParts(Record):
     """The parts of a search; a part that is off is left out, the others go on."""
 
     words: bool = True
-    """Passages with the question's words: in the start of the walk, in the pool and beside the walk."""
+    """Passages with the question's words: in the start of the walk, in the pool and beside the
+    walk.
+    """
     meaning: bool = True
     """The same for passages with near vectors."""
     walk: bool = True
@@ -35,7 +39,9 @@ class SearchParts(Record):
     fuzzy: bool = True
     """Names that the question spells almost as the documents do."""
     bridges: bool = True
-    """What passages name and are about: those that the first ones lead to, and which of them hang together."""
+    """What passages name and are about: those that the first ones lead to, and which of them hang
+    together.
+    """
     sets: bool = True
     """Passages ranked as sets; else each by itself."""
 
@@ -53,13 +59,20 @@ def _sentences(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def cues(
-    texts: Sequence[str], mentions: Flags, names: Sequence[Collection[str]], wanted: Mapping[str, float]
+    texts: Sequence[str],
+    mentions: Flags,
+    names: Sequence[Collection[str]],
+    wanted: Mapping[str, float],
 ) -> Scores:
-    """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence in which one names
-    what the other is about; `names[j]` are the names of what passage j is about."""
+    """For each pair of passages the greater share (0 to 1) of the `wanted` concepts in a sentence
+    in which one names what the other is about; `names[j]` are the names of what passage j is about.
+    """
     total = sum(wanted.values()) or 1.0
     pairs = np.argwhere(mentions).tolist()
-    keys = {other: [key for key in map(fold_name, names[other]) if len(key) >= _SHORTEST] for _, other in pairs}
+    keys = {
+        other: [key for key in map(fold_name, names[other]) if len(key) >= _SHORTEST]
+        for _, other in pairs
+    }
     shares = np.zeros(mentions.shape)
     for place, other in pairs:
         weights = [
@@ -71,17 +84,25 @@ def cues(
     return np.maximum(shares, shares.T)
 
 
-def entries_of(matrix: "scipy.sparse.spmatrix", rows: Collection[int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The entries of these rows (columns of a csc matrix): where each stands in its row, and in which of them."""
+def entries_of(
+    matrix: "scipy.sparse.spmatrix", rows: Collection[int]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The entries of these rows (columns of a csc matrix): where each stands in its row, and in
+    which of them.
+    """
     entries = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in rows]
-    return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(np.arange(len(entries)), [*map(len, entries)])
+    return np.concatenate([np.zeros(0, np.int32), *entries]), np.repeat(
+        np.arange(len(entries)), [*map(len, entries)]
+    )
 
 
 OPENING = 200  # characters of a document, in which it may name what it is about
 
 
 class Subjects:
-    """The entities that each chunk is about, as sorted indexes; found when they are first asked for."""
+    """The entities that each chunk is about, as sorted indexes; found when they are first asked
+    for.
+    """
 
     def __init__(
         self,
@@ -90,8 +111,9 @@ class Subjects:
         spellings: Sequence[Sequence[str]],
         by_key: Mapping[str, Sequence[int]],
     ) -> None:
-        """`mentioned` is chunks × entities, not 0 where a chunk names an entity; `spellings` are the names of each
-        entity, `by_key` the entities of each folded name."""
+        """`mentioned` is chunks × entities, not 0 where a chunk names an entity; `spellings` are
+        the names of each entity, `by_key` the entities of each folded name.
+        """
         self._chunks, self._mentioned = chunks, mentioned
         self._spellings, self._by_key = spellings, by_key
         self._found: dict[int, tuple[int, ...]] = {}
@@ -114,8 +136,12 @@ class Subjects:
 def _opening(text: str, named: Collection[int], spellings: Sequence[Sequence[str]]) -> list[int]:
     """The entities with the longest name that the text begins with."""
     opening = f"{fold_name(text)} "
-    names = [(len(key), entity) for entity in named for key in {fold_name(name) for name in spellings[entity]}
-             if key and opening.startswith(f"{key} ")]  # fmt: skip
+    names = [
+        (len(key), entity)
+        for entity in named
+        for key in {fold_name(name) for name in spellings[entity]}
+        if key and opening.startswith(f"{key} ")
+    ]
     longest = max((size for size, _ in names), default=0)
     return [entity for size, entity in names if size == longest]
 
@@ -124,18 +150,23 @@ class Bridges:
     """What every chunk names and is about; immutable, so safe to share between threads."""
 
     def __init__(self, mentions: "scipy.sparse.csr_matrix", about: Subjects) -> None:
-        """For each chunk the entities that it names, a row of `mentions`, and those that it is about, by index."""
+        """For each chunk the entities that it names, a row of `mentions`, and those that it is
+        about, by index.
+        """
         self.about = about
         self._chunks = chunks = mentions.shape[0]
         self._mentions = (mentions > 0).astype(np.float64)
         self._holders = self._mentions.tocsc()
         counts = np.diff(self._holders.indptr)
-        self._rarity = np.log1p((chunks - counts + 0.5) / (counts + 0.5)) / np.log1p((chunks + 0.5) / 0.5)
+        self._rarity = np.log1p((chunks - counts + 0.5) / (counts + 0.5)) / np.log1p(
+            (chunks + 0.5) / 0.5
+        )
         self._width = np.sqrt(np.maximum(np.diff(self._mentions.indptr), 1))
 
     def further(self, first: Sequence[int], linked: Collection[int]) -> Scores:
-        """For every chunk how much it shares with the first ones (the earlier, the more), ≥ 0; rare entities count
-        most, and those in `linked` do not: they led to the first ones."""
+        """For every chunk how much it shares with the first ones (the earlier, the more), ≥ 0; rare
+        entities count most, and those in `linked` do not: they led to the first ones.
+        """
         named, of = entries_of(self._mentions, first)
         entities, which = np.unique(named, return_inverse=True)
         reached = np.bincount(which, 1 / (1 + of)) * self._rarity[entities] ** 2
@@ -147,12 +178,14 @@ class Bridges:
     def ties(self, pool: Sequence[int], linked: Collection[int]) -> tuple[Flags, Scores]:
         """How the n chunks of a pool are tied, both n × n; chunks about the same are not.
 
-        First whether chunk i names what chunk j is about; then how rare the rarest entity is that both name, 0 to 1
-        (those that the question names, `linked`, do not count).
+        First whether chunk i names what chunk j is about; then how rare the rarest entity is that
+        both name, 0 to 1 (those that the question names, `linked`, do not count).
         """
         (named, at), own = entries_of(self._mentions, pool), [self.about[chunk] for chunk in pool]
         subjects = [entity for about in own for entity in about]
-        entities, which = np.unique(np.append(named, np.array(subjects, np.int32)), return_inverse=True)
+        entities, which = np.unique(
+            np.append(named, np.array(subjects, np.int32)), return_inverse=True
+        )
         names, about = np.zeros((2, len(pool), len(entities)), bool)
         names[at, which[: len(at)]] = True
         of = np.repeat(np.arange(len(pool)), [*map(len, own)])
@@ -161,7 +194,9 @@ class Bridges:
         for place, entity in zip(of, which[len(at) :], strict=True):
             same[:, place] |= about[:, entity]
             mentions[:, place] |= names[:, entity]
-        both = (names.sum(axis=0) > 1) & ~np.isin(entities, list(linked))  # what one alone names ties nothing
+        both = (names.sum(axis=0) > 1) & ~np.isin(
+            entities, list(linked)
+        )  # what one alone names ties nothing
         rarity = names[:, both] * self._rarity[entities[both]]
         shared = np.minimum(rarity[:, None], rarity[None]).max(axis=2, initial=0.0)
         return mentions & ~same, np.where(same, 0.0, shared)
@@ -175,17 +210,20 @@ _LEAST_WALKED = 1e-5
 _ALONE = 0.01
 
 
-# What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence, fitted to every
-# other question of two public sets and read on the questions between and on others (docs/retrieval.md).
+# What each sign of a pair counts: the coefficients of a log-linear model of which pair is evidence,
+# fitted to every other question of two public sets and read on the questions between and on others
+# (docs/retrieval.md).
 WALKED, MEANING, SUBJECT, COVERED = 0.4, 6.8, 2.2, -2.4
 TOGETHER, MENTION, SHARED, CUE = 10.4, 1.6, 3.7, 2.4
 
 
 def choose(pairs: Scores, subject: Scores) -> list[int]:
-    """At most CHOSEN places of the pool, the best pair first, the earlier place before the later; then, one after
-    another, what makes the likeliest pairs with those chosen. Ties go to the earlier place.
+    """At most CHOSEN places of the pool, the best pair first, the earlier place before the later;
+    then, one after another, what makes the likeliest pairs with those chosen. Ties go to the
+    earlier place.
 
-    `subject` tells which passages are about what the question names: each of them waits for a second half.
+    `subject` tells which passages are about what the question names: each of them waits for a
+    second half.
     """
     count = len(pairs)
     if count < 2:
@@ -214,7 +252,9 @@ def choose(pairs: Scores, subject: Scores) -> list[int]:
 
 
 def fused(rankings: Sequence[Sequence[int]], constant: int = 60) -> list[int]:
-    """Rankings as one (reciprocal rank fusion, Cormack 2009), best first; ties go to the smaller number."""
+    """Rankings as one (reciprocal rank fusion, Cormack 2009), best first; ties go to the smaller
+    number.
+    """
     total: dict[int, float] = {}
     for ranking in rankings:
         for rank, item in enumerate(ranking, 1):
@@ -237,8 +277,8 @@ _WORDLESS = 0.05
 class SearchedQuestion:
     """A question and what each way of searching makes of every chunk.
 
-    `lexical` and `walked` are 1 for the best chunk, `cosines` 0 for chunks that are not near; `base` is the mixture
-    that ranks chunks one by one.
+    `lexical` and `walked` are 1 for the best chunk, `cosines` 0 for chunks that are not near;
+    `base` is the mixture that ranks chunks one by one.
     """
 
     question: str
@@ -268,8 +308,9 @@ class PassageSetSelector:
         bridges: Bridges,
         spellings: Sequence[tuple[str, ...]],
     ) -> None:
-        """`chunks` in the order of lexicon and bridges; `texts` maps chunks of triples to the text that they speak for;
-        `spellings` are the names of each entity."""
+        """`chunks` in the order of lexicon and bridges; `texts` maps chunks of triples to the text
+        that they speak for; `spellings` are the names of each entity.
+        """
         self._texts = texts
         self._chunks = chunks
         self._lexicon = lexicon
@@ -290,7 +331,9 @@ class PassageSetSelector:
         texts = allowed.copy()
         texts[list(self._texts)] = False
         walked = best_places(asked.walked if parts.walk else asked.base, POOL_WALKED, texts)
-        rankings = [best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)]
+        rankings = [
+            best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.lexical, asked.cosines)
+        ]
         pool = dict.fromkeys([*walked, *fused(rankings)[:POOL_FUSED]])
         if parts.bridges and pool:
             further = self._bridges.further(best_places(asked.base, FIRST, texts), asked.linked)
@@ -310,7 +353,8 @@ class PassageSetSelector:
         return [
             chunk
             for chunk in pool
-            if (text := self._texts.get(chunk)) not in holds or (holds[chunk] & ~holds[text]) @ rarity > least
+            if (text := self._texts.get(chunk)) not in holds
+            or (holds[chunk] & ~holds[text]) @ rarity > least
         ]
 
     def _unnamed(self, asked: SearchedQuestion) -> list[str]:
@@ -318,15 +362,21 @@ class PassageSetSelector:
         named = {term for link in asked.links for term in self._lexicon.terms_of(link.text)}
         return [term for term in self._lexicon.terms_of(asked.question) if term not in named]
 
-    def _pairs(self, asked: SearchedQuestion, pool: Sequence[int], parts: SearchParts) -> tuple[Scores, Scores]:
-        """The logarithm of how likely two passages of the pool are evidence together, up to a constant (n × n,
-        symmetric), and how surely the question names what each is about (0 to 1)."""
+    def _pairs(
+        self, asked: SearchedQuestion, pool: Sequence[int], parts: SearchParts
+    ) -> tuple[Scores, Scores]:
+        """The logarithm of how likely two passages of the pool are evidence together, up to a
+        constant (n × n, symmetric), and how surely the question names what each is about (0 to 1).
+        """
         linked, weights = asked.linked, self._concepts(asked.question)
         about = [self._bridges.about[chunk] for chunk in pool]
-        subject = np.array([max((linked.get(entity, 0.0) for entity in own), default=0.0) for own in about])
+        subject = np.array(
+            [max((linked.get(entity, 0.0) for entity in own), default=0.0) for own in about]
+        )
         near = asked.cosines[asked.cosines > 0]
         meaning = np.maximum(asked.cosines[pool], near.min() if len(near) else 0.0)
-        # Which concepts of the question each passage has, and the share of the question that each concept is.
+        # Which concepts of the question each passage has, and the share of the question that each
+        # concept is.
         holds, rarity = (
             self._holds(pool, list(weights)),
             np.array(list(weights.values())) / (sum(weights.values()) or 1),
@@ -334,7 +384,11 @@ class PassageSetSelector:
         covered, both = holds @ rarity, (holds * rarity) @ holds.T
         walked = np.log(np.maximum(asked.walked[pool], _LEAST_WALKED))
         alone = WALKED * walked + MEANING * meaning + SUBJECT * subject + COVERED * covered
-        pairs = alone[:, None] + alone[None, :] + TOGETHER * (covered[:, None] + covered[None, :] - both)
+        pairs = (
+            alone[:, None]
+            + alone[None, :]
+            + TOGETHER * (covered[:, None] + covered[None, :] - both)
+        )
         if parts.bridges:
             mentions, shared = self._bridges.ties(pool, linked)
             named = {concept for link in asked.links for concept in concept_terms(link.text)}
@@ -351,12 +405,16 @@ class PassageSetSelector:
         """The concepts of the question with their rarity, that of the commonest word of each."""
         rarity = self._lexicon.idf_of
         return {
-            concept: min(map(rarity, members(concept)), default=rarity(concept)) for concept in concept_terms(question)
+            concept: min(map(rarity, members(concept)), default=rarity(concept))
+            for concept in concept_terms(question)
         }
 
     def _holds(self, pool: Sequence[int], concepts: Sequence[str]) -> Flags:
         """pool × concepts: whether a passage holds any word of a concept."""
-        flags, holds = np.zeros((len(pool), len(concepts)), bool), np.zeros(self._lexicon.size, bool)
+        flags, holds = (
+            np.zeros((len(pool), len(concepts)), bool),
+            np.zeros(self._lexicon.size, bool),
+        )
         for column, concept in enumerate(concepts):
             holding = [self._lexicon.holding(term) for term in members(concept) or (concept,)]
             for chunks in holding:

@@ -1,9 +1,9 @@
 """The search: words, meaning and the entity graph together, ranked the same way every time.
 
-The names in the question start a personalised PageRank over passages and entities (Haveliwala 2002; over a graph of
-both as in HippoRAG, arXiv 2405.14831); the best lexical and dense passages join the start with a small weight. The less
-of the question its linked names cover, the more words and meaning count. The first passages are then chosen as a set
-(`passage_sets`).
+The names in the question start a personalised PageRank over passages and entities (Haveliwala 2002;
+over a graph of both as in HippoRAG, arXiv 2405.14831); the best lexical and dense passages join the
+start with a small weight. The less of the question its linked names cover, the more words and
+meaning count. The first passages are then chosen as a set (`passage_sets`).
 """
 
 import asyncio
@@ -43,7 +43,9 @@ from tasks.step import step
 
 def texts_of_triples(chunks: Sequence[Chunk]) -> dict[int, int]:
     """For each chunk of triples the chunk that holds all the text of its document, by place."""
-    texts = by_key((chunk.document, place) for place, chunk in enumerate(chunks) if chunk.kind == "text")
+    texts = by_key(
+        (chunk.document, place) for place, chunk in enumerate(chunks) if chunk.kind == "text"
+    )
     return {
         place: texts[chunk.document][0]
         for place, chunk in enumerate(chunks)
@@ -76,14 +78,18 @@ def named_title(chunk: Chunk, wanted: Set[str], by_link: Set[str]) -> NamedTitle
     A title of one word is only named where a name of the question has it.
     """
     every, name = _title_terms(chunk.title, chunk.language)
-    return NamedTitle(every & wanted, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link))
+    return NamedTitle(
+        every & wanted, bool(name) and name <= wanted and (len(name) > 1 or name <= by_link)
+    )
 
 
 @lru_cache(maxsize=20_000)
 def _title_terms(title: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
     """The terms of a title, and those that stand in no brackets."""
     every, name = (
-        frozenset(term for term in terms(text, language) if "-" not in term)  # whose parts are terms too
+        frozenset(
+            term for term in terms(text, language) if "-" not in term
+        )  # whose parts are terms too
         for text in (title, _QUALIFIER.sub("", title))
     )
     return every, name or every
@@ -99,7 +105,9 @@ class Walker:
     def __init__(self, named: "scipy.sparse.csr_matrix") -> None:
         """`named` is chunks × entities: how strongly chunk i and entity j are tied, or 0."""
         self.chunks, self.entities = named.shape
-        self._ties = scipy.sparse.bmat([[None, named], [named.T, None]], format="csr", dtype=np.float64)
+        self._ties = scipy.sparse.bmat(
+            [[None, named], [named.T, None]], format="csr", dtype=np.float64
+        )
         out = np.asarray(self._ties.sum(axis=0)).ravel()
         self._out = np.where(out > 0, out, 1.0)
         self.degree = np.bincount(named.indices, minlength=self.entities).astype(np.float64)
@@ -123,11 +131,15 @@ class Walker:
 
 START_PASSAGES = 10  # the best by words and meaning, where the walk starts beside the names
 START_DENSE = 0.5  # what meaning counts beside words, in choosing these
-START_WEIGHT = 0.01  # what such a passage with the score 1 weighs there, for a weight 1 of all names together
-# Words and meaning count (1 - coverage) ** this beside the walk: little as soon as names cover half of a question.
+START_WEIGHT = (
+    0.01  # what such a passage with the score 1 weighs there, for a weight 1 of all names together
+)
+# Words and meaning count (1 - coverage) ** this beside the walk: little as soon as names cover half
+# of a question.
 UNLINKED_POWER = 4
 HAN_WALK = 0.3  # what the walk counts beside words and meaning in a Chinese question
-# What the passages of a further query count beside those of the question at the same rank: its first comes third.
+# What the passages of a further query count beside those of the question at the same rank: its
+# first comes third.
 FURTHER_QUERY = 0.45
 
 
@@ -142,16 +154,21 @@ class SearchIndex:
         entities: Sequence[Entity],
         aliases: Sequence[Alias],
     ) -> None:
-        """`postings` are chunks × terms, `pairs` entities × chunks, the entities in this order; their order is that of
-        all indexes here."""
+        """`postings` are chunks × terms, `pairs` entities × chunks, the entities in this order;
+        their order is that of all indexes here.
+        """
         by_id = {chunk.id: chunk for chunk in chunks}
         self.chunks = [by_id[name] for name in postings.rows]
         self.position = {chunk.id: index for index, chunk in enumerate(self.chunks)}
         self.entities = entities
-        self.entity_counts = pairs.counts  # entities × chunks: how often an entity stands in a chunk
+        self.entity_counts = (
+            pairs.counts
+        )  # entities × chunks: how often an entity stands in a chunk
         # A language of few chunks is more often one wrongly told than one that is asked in.
         spoken = Counter(chunk.language for chunk in self.chunks)
-        languages = [code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)]
+        languages = [
+            code for code, count in spoken.items() if count >= LEAST_SPOKEN * len(self.chunks)
+        ]
         self.lexicon = Lexicon(postings.counts, postings.columns, languages)
         self.parts = SearchParts()
         self.spellings: list[tuple[str, ...]] = [(name,) for name in column_of(entities, "name")]
@@ -164,7 +181,9 @@ class SearchIndex:
         # What triples name beside a text, the text names.
         count = len(self.chunks)
         speaker = [self._texts.get(place, place) for place in range(count)]
-        speaks = scipy.sparse.csr_matrix((np.ones(count, np.int32), (speaker, np.arange(count))), shape=(count, count))
+        speaks = scipy.sparse.csr_matrix(
+            (np.ones(count, np.int32), (speaker, np.arange(count))), shape=(count, count)
+        )
         named = speaks @ self.entity_counts.T.tocsr()
         named.sort_indices()
         about = Subjects(self.chunks, named, self.spellings, self.names.by_key)
@@ -187,11 +206,21 @@ class SearchIndex:
         wanted = self.lexicon.terms_of(question)
         named = set(self.lexicon.terms_of(" ".join(link.text for link in links)))
         total = sum(self.lexicon.idf_of(term) for term in wanted)
-        return sum(self.lexicon.idf_of(term) for term in wanted if term in named) / total if total else 0.0
+        return (
+            sum(self.lexicon.idf_of(term) for term in wanted if term in named) / total
+            if total
+            else 0.0
+        )
 
     def asked(self, question: str, dense: Mapping[str, float]) -> SearchedQuestion:
-        """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids to their cosine."""
-        lexical = scaled(self.lexicon.scores(question)) if self.parts.words else np.zeros(len(self.chunks))
+        """What words, meaning and the walk make of a question; `dense` maps the nearest chunk ids
+        to their cosine.
+        """
+        lexical = (
+            scaled(self.lexicon.scores(question))
+            if self.parts.words
+            else np.zeros(len(self.chunks))
+        )
         cosines = self.chunk_scores(dense if self.parts.meaning else {})
         meaning = scaled(cosines)
         near = lexical + meaning
@@ -200,7 +229,8 @@ class SearchIndex:
         base = near
         if links and self.parts.walk:
             if is_han(question):
-                # Chinese names are cut from unspaced text and so are less sure than the words that they are made of.
+                # Chinese names are cut from unspaced text and so are less sure than the words that
+                # they are made of.
                 base = near + HAN_WALK * walked
             else:
                 base = walked + (1 - self.coverage(question, links)) ** UNLINKED_POWER * near
@@ -230,12 +260,16 @@ class SearchIndex:
             hub = 1 + float(np.log1p(self.walker.degree[link.entity]))
             start[link.entity] = start.get(link.entity, 0.0) + link.score / hub
         share = START_WEIGHT * sum(start.values()) if start else 1.0
-        walked = scaled(self.walker.walk(start, {place: share * float(seeds[place]) for place in best}))
+        walked = scaled(
+            self.walker.walk(start, {place: share * float(seeds[place]) for place in best})
+        )
         walked[list(self._texts)] = walked[list(self._texts.values())]
         return walked
 
     def order(self, asked: SearchedQuestion, allowed: Flags, k: int) -> list[int]:
-        """The k best allowed chunks with a score above 0, by index: a set that belongs together, then one by one."""
+        """The k best allowed chunks with a score above 0, by index: a set that belongs together,
+        then one by one.
+        """
         # Chinese names tie passages less surely than they are found by their words.
         as_set = bool(asked.links) and self.parts.sets and not is_han(asked.question)
         first = self.selector.first(asked, allowed, self.parts) if as_set else []
@@ -244,13 +278,18 @@ class SearchIndex:
         ordered = [*first, *best_places(rest, max(k - len(first), 0))]
         return self._with_named_titles_first(asked, allowed, ordered)[:k]
 
-    def _with_named_titles_first(self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]) -> list[int]:
-        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas" where
-        the question names all of that title; and the other way round where it names no Texas."""
+    def _with_named_titles_first(
+        self, asked: SearchedQuestion, allowed: Flags, ordered: Sequence[int]
+    ) -> list[int]:
+        """The chunks in their order, but none of "Paris" before the best one of "Paris, Texas"
+        where the question names all of that title; and the other way round where it names no Texas.
+        """
         terms_of = self.lexicon.terms_of
         wanted = frozenset(terms_of(asked.question))
         by_link = frozenset(term for link in asked.links for term in terms_of(link.text))
-        near, alike = (best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.base, asked.lexical))
+        near, alike = (
+            best_places(scores, FUSED_DEPTH, allowed) for scores in (asked.base, asked.lexical)
+        )
         looked_at = (*ordered, *near, *alike)
         named = {place: named_title(self.chunks[place], wanted, by_link) for place in looked_at}
         result: dict[int, None] = {}
@@ -333,10 +372,12 @@ async def retrieve(
 ) -> list[Passage]:
     """Find the k best passages over all queries; the first query counts most.
 
-    `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph alone).
+    `dense` gives for each query the nearest chunks by id with their cosines (empty: words and graph
+    alone).
 
-    A passage's score says how well it fits by itself, by words, meaning and the graph (see `SearchedQuestion.base`);
-    the order also counts how passages belong together, so that a score may be higher than one before it.
+    A passage's score says how well it fits by itself, by words, meaning and the graph (see
+    `SearchedQuestion.base`); the order also counts how passages belong together, so that a score
+    may be higher than one before it.
 
     A text that several documents hold comes once, from the one that fits best.
     """
@@ -354,7 +395,7 @@ async def retrieve(
     return [index.passage(place, fits[place], allowed) for place in order]
 
 
-# --- reranking -------------------------------------------------------------------------------------------------------
+# --- reranking ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -366,20 +407,28 @@ class Reranked:
 
 
 @step("rerank", BRIEF, asks_model=True)
-async def rerank(question: str, passages: Sequence[Passage], k: int, reranker: Reranker) -> Reranked:
-    """Pick the k most relevant passages, best first, with the model's scores; equal ones stay in their order.
+async def rerank(
+    question: str, passages: Sequence[Passage], k: int, reranker: Reranker
+) -> Reranked:
+    """Pick the k most relevant passages, best first, with the model's scores; equal ones stay in
+    their order.
 
-    Each is read under its title, so that it keeps its subject; in a thread, so that calls to models go on meanwhile.
-    Raises EngineError where the model cannot be reached, or does not answer for every passage.
+    Each is read under its title, so that it keeps its subject; in a thread, so that calls to models
+    go on meanwhile. Raises EngineError where the model cannot be reached, or does not answer for
+    every passage.
     """
     if not passages:
         return Reranked([])
     texts = [
-        passage.text if passage.text.startswith(passage.title) else f"{passage.title}\n{passage.text}"
+        passage.text
+        if passage.text.startswith(passage.title)
+        else f"{passage.title}\n{passage.text}"
         for passage in passages
     ]
     scores = await asyncio.to_thread(reranker.scores, question, texts)
     order = sorted(range(len(passages)), key=lambda place: -scores[place])[:k]
-    ranked = [passages[place].model_copy(update={"score": round(scores[place], 6)}) for place in order]
+    ranked = [
+        passages[place].model_copy(update={"score": round(scores[place], 6)}) for place in order
+    ]
     ranks = tuple(place + 1 for place in order)
     return Reranked(ranked, Reranking(model=reranker.name, passages=len(passages), ranks=ranks))

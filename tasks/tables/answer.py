@@ -1,4 +1,5 @@
-"""What the tables of documents answer: a model plans, SQL computes, code tells (StructRAG, section 2.4).
+"""What the tables of documents answer: a model plans, SQL computes, code tells (StructRAG, section
+2.4).
 
 Nothing that a model writes is run: a plan names operations of ours over columns that are there. The
 outcome is a Markdown table of its rows, one sentence, the bare values, and the cells behind it.
@@ -24,7 +25,8 @@ from tasks.step import step
 from tasks.tables.relations import Cell, relations_of
 from tasks.tables.run_plan import DoesNotFit, PlanOutcome, run
 
-# A line of at most so many characters is the source of its cells; of a longer one so much on either side of a cell.
+# A line of at most so many characters is the source of its cells; of a longer one so much on either
+# side of a cell.
 LONGEST_LINE, AROUND = 400, 120
 MOST_ASKED = 64  # documents whose tables a question is asked of
 MOST_CITED = 5  # lines of a table: those that decide, and the one that names the columns
@@ -40,7 +42,8 @@ def documents_with_tables(
     named: Sequence[str] | None,
     planner: PlanTable,
 ) -> list[str]:
-    """The documents whose tables are asked: those that the caller names, else those of the passages.
+    """The documents whose tables are asked: those that the caller names, else those of the
+    passages.
 
     Empty where no model plans, and for a question that is routed elsewhere.
     """
@@ -53,7 +56,9 @@ def documents_with_tables(
 
 @dataclass(frozen=True)
 class TableAnswer:
-    """The result of a plan with the lines of documents that show its cells; empty where there is none."""
+    """The result of a plan with the lines of documents that show its cells; empty where there is
+    none.
+    """
 
     result: TableResult
     sources: Sequence[Source]
@@ -124,11 +129,16 @@ def cell_sources(
     documents: Mapping[str, Document],
     chunk_at: ChunkAt,
 ) -> list[Source]:
-    """The first lines that hold the cells, each once, then the header of their table; MOST_CITED in all."""
+    """The first lines that hold the cells, each once, then the header of their table; MOST_CITED in
+    all.
+    """
     lines = dict.fromkeys(
-        (cell.document, *_line(documents[cell.document].text, cell.start, cell.end)) for cell in cells
+        (cell.document, *_line(documents[cell.document].text, cell.start, cell.end))
+        for cell in cells
     )
-    headed = [(cell.document, *headers[cell.document]) for cell in cells[:1] if cell.document in headers]
+    headed = [
+        (cell.document, *headers[cell.document]) for cell in cells[:1] if cell.document in headers
+    ]
     chosen = [*list(lines)[: MOST_CITED - len(headed)], *headed]
     return [_source(documents[name], start, end, chunk_at) for name, start, end in chosen]
 
@@ -211,7 +221,9 @@ class _Told:
         if self.operation in {"list", "count"} or self.outcome.columns == (self.label,):
             return name
         if self.operation == "lookup" or len(self.outcome.columns) > 1:
-            cells = ", ".join(f"{self.header(at)}: {cell.raw}" for at, cell in self.asked_for(group))
+            cells = ", ".join(
+                f"{self.header(at)}: {cell.raw}" for at, cell in self.asked_for(group)
+            )
             return f"{name} – {cells}"
         return f"{name}: {self.figure(group)}"
 
@@ -272,7 +284,9 @@ class _Told:
         lines = [self.line(row) for row in rows]
         if more := len(self.outcome.rows) - len(lines):
             lines.append([f"… {more} more rows", *[""] * (len(self.shown) - 1)])
-        return markdown_table([self.header(column) for column in self.shown], lines) if lines else ""
+        return (
+            markdown_table([self.header(column) for column in self.shown], lines) if lines else ""
+        )
 
     def cells(self, rows: Sequence[int]) -> tuple[TableCell, ...]:
         """The cells of these rows that are computed on, asked for or decide."""

@@ -76,7 +76,9 @@ class TableRelation:
 def relations_of(documents: Sequence[Document]) -> list[TableRelation]:
     """The tables of the documents, those of one form as one."""
     titles = Counter(document.title for document in documents)
-    alike = by_key((_form(table), (document, table)) for document in documents for table in document.tables)
+    alike = by_key(
+        (_form(table), (document, table)) for document in documents for table in document.tables
+    )
     return [_united(parts, titles) for parts in alike.values()]
 
 
@@ -85,7 +87,9 @@ def _form(table: Table) -> tuple[str, ...]:
 
 
 def _united(parts: Sequence[tuple[Document, Table]], titles: Counter[str]) -> TableRelation:
-    """Tables of one form as one, with the document as a further column where they come from several."""
+    """Tables of one form as one, with the document as a further column where they come from
+    several.
+    """
     first, table = parts[0]
     several = len({document.id for document, _ in parts}) > 1
     above = table.name if fold(table.name) != fold(first.title) else ""

@@ -64,7 +64,8 @@ class PlanOutcome:
 def run(plan: TablePlan, relations: Sequence[TableRelation]) -> PlanOutcome:
     """Run a plan.
 
-    Raises DoesNotFit where it names a table, a column or a cell that is not there, or no row is left.
+    Raises DoesNotFit where it names a table, a column or a cell that is not there, or no row is
+    left.
     """
     if not 1 <= plan.table <= len(relations):
         raise DoesNotFit(f"there is no table {plan.table} (there are {len(relations)})")
@@ -90,7 +91,9 @@ def run(plan: TablePlan, relations: Sequence[TableRelation]) -> PlanOutcome:
     groups = _select(relation, query)
     if not groups and operation != "count":
         name = relation.columns[columns[0]]
-        raise DoesNotFit(f"no row of {relation.name} meets the conditions and has a figure in {name}")
+        raise DoesNotFit(
+            f"no row of {relation.name} meets the conditions and has a figure in {name}"
+        )
     number = None
     if operation == "count":
         number = float(len(groups))
@@ -129,7 +132,9 @@ def _side_by_side(relation: TableRelation, query: RowQuery) -> tuple[int | None,
     return named[0], replace(query, by=named[0])
 
 
-def _place_in_plan(relation: TableRelation, group: RowGroup, conditions: Sequence[Condition]) -> int:
+def _place_in_plan(
+    relation: TableRelation, group: RowGroup, conditions: Sequence[Condition]
+) -> int:
     """The place of a group among the things that a condition of the plan names."""
     for condition in conditions:
         cell = relation.rows[group.rows[0]][condition.column]
@@ -139,7 +144,9 @@ def _place_in_plan(relation: TableRelation, group: RowGroup, conditions: Sequenc
     return 0
 
 
-def _two_figures(relation: TableRelation, groups: Sequence[RowGroup], columns: Sequence[int]) -> list[float | None]:
+def _two_figures(
+    relation: TableRelation, groups: Sequence[RowGroup], columns: Sequence[int]
+) -> list[float | None]:
     """The figures of the groups, or of two columns of the only row."""
     if len(groups) == 1 and len(columns) == TWO:
         cells = [relation.rows[groups[0].rows[0]][column] for column in columns]
@@ -173,13 +180,17 @@ def _nearest(name: str, among: Sequence[str]) -> int | None:
     key, names = fold_name(name), [fold_name(other) for other in among]
     if key in names:
         return names.index(key)
-    found = process.extract(key, names, scorer=fuzz.token_set_ratio, score_cutoff=LEAST_ALIKE, limit=None)
+    found = process.extract(
+        key, names, scorer=fuzz.token_set_ratio, score_cutoff=LEAST_ALIKE, limit=None
+    )
     best = max(found, key=lambda one: (one[1], fuzz.ratio(key, one[0]), -one[2]), default=None)
     return None if best is None else best[2]
 
 
 def _conditions(filters: Sequence[TableFilter], relation: TableRelation) -> tuple[Condition, ...]:
-    """Filters with the cells that they mean; several with "equal" or "contains" on one column are alternatives."""
+    """Filters with the cells that they mean; several with "equal" or "contains" on one column are
+    alternatives.
+    """
     conditions: dict[object, Condition] = {}
     for place, one in enumerate(filters):
         column, operator = _column_of(relation, one.column), _OPERATORS[one.comparison]
@@ -210,5 +221,7 @@ def _values(one: TableFilter, column: int, relation: TableRelation) -> tuple[Val
     if not held and (nearest := _nearest(text, cells)) is not None:
         held = [cells[nearest]]
     if not held:
-        raise DoesNotFit(f"no cell of {relation.columns[column]} in {relation.name} is called {text!r}")
+        raise DoesNotFit(
+            f"no cell of {relation.columns[column]} in {relation.name} is called {text!r}"
+        )
     return tuple((cell, None) for cell in held)

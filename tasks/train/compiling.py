@@ -1,7 +1,8 @@
-"""What a step is compiled by (DSPy's optimisers): examples of its inputs, and what its answers to them are worth.
+"""What a step is compiled by (DSPy's optimisers): examples of its inputs, and what its answers to
+them are worth.
 
-A router and a filter are measured by the labels of their rows, a rewriter by what the search then finds, an answer by
-the measures of evaluation (`tasks/evaluate/measures.py`).
+A router and a filter are measured by the labels of their rows, a rewriter by what the search then
+finds, an answer by the measures of evaluation (`tasks/evaluate/measures.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,22 +27,34 @@ ACCURACY = "accuracy"
 COMPILED_BY: Mapping[TrainedStep, tuple[str, ...]] = {
     "router": (ACCURACY,),
     "filter": (ACCURACY,),
-    "rewriter": tuple(f"{name}@{cut}" for name in ("ndcg", "recall", "all_gold") for cut in sorted(CUTS, reverse=True)),
+    "rewriter": tuple(
+        f"{name}@{cut}"
+        for name in ("ndcg", "recall", "all_gold")
+        for cut in sorted(CUTS, reverse=True)
+    ),
     "answer": ("f1", "exact_match", "answer_in_text", "values_f1", "values_exact", "values_hit"),
-}  # fmt: skip
+}
 Examples = list[dict[str, object]]
 
 
 def measure_of(step: TrainedStep, name: str | None) -> str:
-    """The measure of this name, or the step's first; UsageError where the step is not measured by it."""
+    """The measure of this name, or the step's first; UsageError where the step is not measured by
+    it.
+    """
     known = COMPILED_BY[step]
     if name is not None and name not in known:
-        raise UsageError(f"A {step} is not compiled by the measure {name!r}.", f"Choose one of {', '.join(known)}.")
+        raise UsageError(
+            f"A {step} is not compiled by the measure {name!r}.",
+            f"Choose one of {', '.join(known)}.",
+        )
     return name or known[0]
 
 
-async def examples_of(step: TrainedStep, rows: Sequence[Row], find: Find | None, passages: int) -> Examples:
-    """Each row as inputs of the step, with its outputs or, under `gold`, the question that its answer is measured by.
+async def examples_of(
+    step: TrainedStep, rows: Sequence[Row], find: Find | None, passages: int
+) -> Examples:
+    """Each row as inputs of the step, with its outputs or, under `gold`, the question that its
+    answer is measured by.
 
     An answer is written from the first passages that the search finds.
     """
@@ -51,35 +64,54 @@ async def examples_of(step: TrainedStep, rows: Sequence[Row], find: Find | None,
         return filtering.examples_of(rows)
     questions = [row for row in rows if isinstance(row, EvaluationQuestion)]
     if step == "rewriter":
-        return [{"question": row.question, "history": list(row.history), "gold": row} for row in questions]
+        return [
+            {"question": row.question, "history": list(row.history), "gold": row}
+            for row in questions
+        ]
     requests = await gather_or_cancel(_request(row, find, passages) for row in questions)
     return [
         {
-            "question": row.question, "response": "", "notes": "",
-            "evidence": evidence_text(request.evidence), "gold": row,
+            "question": row.question,
+            "response": "",
+            "notes": "",
+            "evidence": evidence_text(request.evidence),
+            "gold": row,
         }
         for row, request in zip(questions, requests, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 async def _request(question: EvaluationQuestion, find: Find | None, most: int) -> AnswerRequest:
     passages = (await find([question.question]))[:most] if find is not None else ()
-    texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
+    texts = [
+        NumberedText(number, passage.title, passage.text)
+        for number, passage in enumerate(passages, 1)
+    ]
     return AnswerRequest(question.question, texts)
 
 
-def worth_of(step: TrainedStep, name: str, search: Callable[[Sequence[str]], Sequence[Passage]]) -> Worth:
-    """What an answer to an example is worth by a measure; `found` searches for a rewriter's queries."""
+def worth_of(
+    step: TrainedStep, name: str, search: Callable[[Sequence[str]], Sequence[Passage]]
+) -> Worth:
+    """What an answer to an example is worth by a measure; `found` searches for a rewriter's
+    queries.
+    """
     if step in {"router", "filter"}:
         return router.same_structure if step == "router" else filtering.same_label
 
     def worth(example: Mapping[str, Any], given: Mapping[str, Any]) -> float:
         gold: EvaluationQuestion = example["gold"]
         if step == "answer":
-            return _score(name, gold, plain_answer(gold.question, given["written"].answer, given["written"].values))
+            return _score(
+                name,
+                gold,
+                plain_answer(gold.question, given["written"].answer, given["written"].values),
+            )
         rewriting = given["rewriting"]
         passages = tuple(search([rewriting.question, *rewriting.queries]))
-        return _score(name, gold, plain_answer(gold.question, "").model_copy(update={"passages": passages}))
+        return _score(
+            name, gold, plain_answer(gold.question, "").model_copy(update={"passages": passages})
+        )
 
     return worth
 
@@ -89,10 +121,15 @@ def _score(name: str, question: EvaluationQuestion, answer: Answer) -> float:
 
 
 async def answered_by(
-    questions: Sequence[EvaluationQuestion], step: AnswerStep, find: Find, passages: int, measure: str
+    questions: Sequence[EvaluationQuestion],
+    step: AnswerStep,
+    find: Find,
+    passages: int,
+    measure: str,
 ) -> dict[str, float]:
-    """The mean of a measure over the answers that a step writes from what the search finds; one that cannot be read is
-    worth nothing."""
+    """The mean of a measure over the answers that a step writes from what the search finds; one
+    that cannot be read is worth nothing.
+    """
 
     async def worth(question: EvaluationQuestion) -> float:
         request = await _request(question, find, passages)

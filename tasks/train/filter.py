@@ -1,4 +1,6 @@
-"""Rows for a filter with explanations and three labels (ERM4), the training of a cross-encoder, and macro-F1."""
+"""Rows for a filter with explanations and three labels (ERM4), the training of a cross-encoder, and
+macro-F1.
+"""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +9,15 @@ from typing import Any, get_args
 
 from prompts.answer import NumberedText, evidence_text
 from prompts.engine.errors import ModelRefused
-from prompts.filter import HYPOTHESES, NOT_JUDGED, Filter, FilterRequest, Judgement, Judgements, Label
+from prompts.filter import (
+    HYPOTHESES,
+    NOT_JUDGED,
+    Filter,
+    FilterRequest,
+    Judgement,
+    Judgements,
+    Label,
+)
 from storage.answer_records import Passage
 from storage.evaluation_records import EvaluationQuestion
 from storage.training_records import FilterRow, Row, TrainingCurve
@@ -34,29 +44,41 @@ JUDGED, AGAINST_GOLD = "judged", "judged, against the gold"
 
 @step("filter", asks_model=True)
 async def judge_passages(
-    questions: Sequence[EvaluationQuestion], path: Path, judge: Filter, find: Find, most: int,
+    questions: Sequence[EvaluationQuestion],
+    path: Path,
+    judge: Filter,
+    find: Find,
+    most: int,
     tell: Callable[[int, int], None],
-) -> list[FilterRow]:  # fmt: skip
+) -> list[FilterRow]:
     """The first `most` passages of each question with a model's label and why, stored as they come.
 
-    A label is against the gold where a passage of a gold document is called neutral, or another one entailment; such
-    rows are stored, and are not to be trained on (`agreeing`). What is stored is not asked again.
+    A label is against the gold where a passage of a gold document is called neutral, or another one
+    entailment; such rows are stored, and are not to be trained on (`agreeing`). What is stored is
+    not asked again.
     """
     rows = stored(path, FilterRow)
     done = {row.id.rpartition("#")[0] for row in rows}
 
     async def judged(question: EvaluationQuestion) -> None:
         passages = (await find([question.question]))[:most]
-        texts = [NumberedText(number, passage.title, passage.text) for number, passage in enumerate(passages, 1)]
+        texts = [
+            NumberedText(number, passage.title, passage.text)
+            for number, passage in enumerate(passages, 1)
+        ]
         verdicts = await judge.run(FilterRequest(question.question, texts, "weak"), texts)
         new = [
             FilterRow(
-                id=f"{question.id}#{number}", question=question.question, title=passages[number - 1].title,
-                passage=passages[number - 1].text, label=verdict.label, explanation=verdict.explanation,
+                id=f"{question.id}#{number}",
+                question=question.question,
+                title=passages[number - 1].title,
+                passage=passages[number - 1].text,
+                label=verdict.label,
+                explanation=verdict.explanation,
                 source=_agreement(verdict.label, passages[number - 1], question),
             )
             for number, verdict in sorted(verdicts.items())
-        ]  # fmt: skip
+        ]
         append(path, new)
         rows.extend(new)
         tell(len({row.question for row in rows}), len(questions))
@@ -77,7 +99,9 @@ def agreeing(rows: Sequence[FilterRow]) -> list[FilterRow]:
 
 
 def dialogues_of(rows: Sequence[FilterRow], judge: Filter) -> list[Dialogue]:
-    """Each row as what the filter's model reads of one passage, and the answer with explanation and label."""
+    """Each row as what the filter's model reads of one passage, and the answer with explanation and
+    label.
+    """
     dialogues = []
     for example in examples_of(rows):
         answer = judge.output_format.write(judge.module.signature, example)
@@ -92,7 +116,9 @@ def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
             "question": row.question,
             "hypothesis": HYPOTHESES[row.hypothesis],
             "passages": evidence_text([NumberedText(1, row.title, row.passage)]),
-            "judged": Judgements(judgements=[Judgement(passage=1, explanation=row.explanation, label=row.label)]),
+            "judged": Judgements(
+                judgements=[Judgement(passage=1, explanation=row.explanation, label=row.label)]
+            ),
         }
         for row in rows
         if isinstance(row, FilterRow)
@@ -106,8 +132,9 @@ def same_label(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> float:
 
 
 async def labels_by(rows: Sequence[FilterRow], judge: Filter) -> list[str]:
-    """The label that a filter gives to each row, its passage alone: neutral without a model, and none where its answer
-    cannot be read."""
+    """The label that a filter gives to each row, its passage alone: neutral without a model, and
+    none where its answer cannot be read.
+    """
 
     async def label(row: FilterRow) -> str:
         texts = [NumberedText(1, row.title, row.passage)]
@@ -129,21 +156,31 @@ def macro_f1(gold: Sequence[str], given: Sequence[str]) -> dict[str, float]:
     for label in sorted(set(gold)):
         pairs = list(zip(gold, given, strict=True))
         hits = sum(is_gold == is_given == label for is_gold, is_given in pairs)
-        scores.append(2 * hits / (sum(name == label for name in gold) + sum(name == label for name in given)))
+        scores.append(
+            2 * hits / (sum(name == label for name in gold) + sum(name == label for name in given))
+        )
     right = sum(is_gold == is_given for is_gold, is_given in zip(gold, given, strict=True))
     return {"macro-F1": sum(scores) / max(len(scores), 1), "accuracy": right / max(len(gold), 1)}
 
 
 def train_cross_encoder(
-    rows: Sequence[FilterRow], base: str, folder: Path, options: TrainingOptions, tell: Callable[[int, int], None]
+    rows: Sequence[FilterRow],
+    base: str,
+    folder: Path,
+    options: TrainingOptions,
+    tell: Callable[[int, int], None],
 ) -> TrainingCurve:
-    """Train a cross-encoder with the three labels from an encoder into the folder; goes on from its last checkpoint.
+    """Train a cross-encoder with the three labels from an encoder into the folder; goes on from its
+    last checkpoint.
 
-    It reads the passage first and the question second, as models for natural language inference do. Raises UsageError
-    without the extra, ModelUnavailable where there is no such encoder.
+    It reads the passage first and the question second, as models for natural language inference do.
+    Raises UsageError without the extra, ModelUnavailable where there is no such encoder.
     """
     need_extra()
-    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder import (
+        CrossEncoderTrainer,
+        CrossEncoderTrainingArguments,
+    )
     from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
 
     from prompts.engine.local_models import load_model
@@ -152,9 +189,10 @@ def train_cross_encoder(
         "num_labels": len(LABELS),
         "model_kwargs": {"ignore_mismatched_sizes": True},  # a head for other labels is made anew
         "config_kwargs": {
-            "id2label": dict(enumerate(LABELS)), "label2id": {label: number for number, label in enumerate(LABELS)}
+            "id2label": dict(enumerate(LABELS)),
+            "label2id": {label: number for number, label in enumerate(LABELS)},
         },
-    }  # fmt: skip
+    }
     model = load_model("CrossEncoder", base, "torch", allow_download=False, **names)
     checkpoints = folder / checkpoints_of(rows, base, options)
     table: list[dict[str, object]] = [
@@ -167,9 +205,12 @@ def train_cross_encoder(
     ]
     arguments = CrossEncoderTrainingArguments(**encoder_arguments(options, checkpoints))
     trainer = CrossEncoderTrainer(
-        model=model, args=arguments, train_dataset=table_of(table), loss=CrossEntropyLoss(model),
+        model=model,
+        args=arguments,
+        train_dataset=table_of(table),
+        loss=CrossEntropyLoss(model),
         callbacks=[telling(tell)],
-    )  # fmt: skip
+    )
     quieten(trainer)
     trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     model.save_pretrained(str(folder))

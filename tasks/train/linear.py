@@ -1,4 +1,5 @@
-"""Linear classifiers: multinomial logistic regression with a ridge penalty, for wordings (sparse) and vectors (dense).
+"""Linear classifiers: multinomial logistic regression with a ridge penalty, for wordings (sparse)
+and vectors (dense).
 
 A classifier of wordings is fitted twice: on all features, then on those that matter most.
 """
@@ -28,17 +29,24 @@ class Labelled:
 
 
 def evened(pairs: Sequence[tuple[str, str, str]]) -> list[Labelled]:
-    """Examples of questions with their language and label; rarer pairs of language and label count more."""
+    """Examples of questions with their language and label; rarer pairs of language and label count
+    more.
+    """
     sizes = Counter((language, label) for _, language, label in pairs)
     mean = len(pairs) / max(len(sizes), 1)
-    return [Labelled(text, label, (mean / sizes[language, label]) ** 0.5) for text, language, label in pairs]
+    return [
+        Labelled(text, label, (mean / sizes[language, label]) ** 0.5)
+        for text, language, label in pairs
+    ]
 
 
 def fit(
     examples: Sequence[Labelled], labels: Sequence[str], kept: int = 5_000, looseness: float = 70.0
 ) -> LinearClassifier:
-    """The classifier that remains of all features of wordings: those with the largest weight times the root of how
-    often they are seen, at most `kept`, fitted once more by themselves. A smaller `looseness` holds weights smaller."""
+    """The classifier that remains of all features of wordings: those with the largest weight times
+    the root of how often they are seen, at most `kept`, fitted once more by themselves. A smaller
+    `looseness` holds weights smaller.
+    """
     shown = [features(parse_question(example.question)) for example in examples]
     gold = np.array([[example.label == label for label in labels] for example in examples], float)
     counts = np.array([example.weight for example in examples])
@@ -63,7 +71,9 @@ def _matrix(shown: Sequence[frozenset[str]], names: Sequence[str]) -> csr_matrix
 
 
 def solve(seen: "csr_matrix | Floats", gold: Floats, counts: Floats, looseness: float) -> Floats:
-    """The weights of features (rows) for labels (columns); `gold` has a row of zeros and a one for each example."""
+    """The weights of features (rows) for labels (columns); `gold` has a row of zeros and a one for
+    each example.
+    """
     from scipy.optimize import minimize
 
     size = seen.shape[1], gold.shape[1]
@@ -74,7 +84,11 @@ def solve(seen: "csr_matrix | Floats", gold: Floats, counts: Floats, looseness: 
         scores -= scores.max(axis=1, keepdims=True)
         logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         slope = seen.T @ (counts[:, None] * (np.exp(logs) - gold)) + weights / looseness
-        return float(-(counts[:, None] * gold * logs).sum() + (weights**2).sum() / looseness / 2), slope.ravel()
+        return float(
+            -(counts[:, None] * gold * logs).sum() + (weights**2).sum() / looseness / 2
+        ), slope.ravel()
 
     start = np.zeros(size[0] * size[1])
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x).reshape(size)
+    return np.asarray(
+        minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    ).reshape(size)

@@ -1,4 +1,6 @@
-"""Training a language model with LoRA: DPO on preferences (arXiv 2305.18290), SFT on answers; by trl and peft."""
+"""Training a language model with LoRA: DPO on preferences (arXiv 2305.18290), SFT on answers; by
+trl and peft.
+"""
 
 import hashlib
 import json
@@ -19,8 +21,10 @@ _SHOWN = 5  # steps at either end of a curve
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How long and how fast. `learning_rate` and `batch` None are the method's own; `steps` ends before the epochs do;
-    `alpha` scales what LoRA adds. A checkpoint is written every `save_every` steps."""
+    """How long and how fast. `learning_rate` and `batch` None are the method's own; `steps` ends
+    before the epochs do; `alpha` scales what LoRA adds. A checkpoint is written every `save_every`
+    steps.
+    """
 
     learning_rate: float | None = None
     epochs: float = 3.0
@@ -44,7 +48,9 @@ DPO_RATE, SFT_RATE, ENCODER_RATE = 1e-5, 2e-4, 2e-5
 
 @dataclass(frozen=True)
 class Dialogue:
-    """What a step sends to its model, the answer that is wanted, and of a preference the one that is not."""
+    """What a step sends to its model, the answer that is wanted, and of a preference the one that
+    is not.
+    """
 
     prompt: Sequence[Message]
     wanted: str
@@ -53,19 +59,29 @@ class Dialogue:
 
 def need_extra() -> None:
     """UsageError where the extra is not installed."""
-    missing = [name for name in ("trl", "peft", "datasets", "accelerate") if find_spec(name) is None]
+    missing = [
+        name for name in ("trl", "peft", "datasets", "accelerate") if find_spec(name) is None
+    ]
     if missing:
-        raise UsageError(f"Training needs {', '.join(missing)}.", "pip install 'trellis-rag[train]'")
+        raise UsageError(
+            f"Training needs {', '.join(missing)}.", "pip install 'trellis-rag[train]'"
+        )
 
 
 def train_lora(
-    dialogues: Sequence[Dialogue], held_out: Sequence[Dialogue], base: str, folder: Path, options: TrainingOptions,
+    dialogues: Sequence[Dialogue],
+    held_out: Sequence[Dialogue],
+    base: str,
+    folder: Path,
+    options: TrainingOptions,
     tell: Callable[[int, int], None],
-) -> TrainingCurve:  # fmt: skip
-    """Train an adapter of the base model into the folder, by DPO where there are preferences, else by SFT.
+) -> TrainingCurve:
+    """Train an adapter of the base model into the folder, by DPO where there are preferences, else
+    by SFT.
 
-    It goes on from the last checkpoint of the same training. `tell` hears of each step, of how many. Raises UsageError
-    without the extra, or where a dialogue is longer than the model reads; ModelUnavailable where there is no model.
+    It goes on from the last checkpoint of the same training. `tell` hears of each step, of how
+    many. Raises UsageError without the extra, or where a dialogue is longer than the model reads;
+    ModelUnavailable where there is no model.
     """
     need_extra()
     from peft import LoraConfig
@@ -76,18 +92,29 @@ def train_lora(
     _check_lengths([*dialogues, *held_out], tokenizer, model, base)
     checkpoints = folder / checkpoints_of(dialogues, base, options)
     common = _arguments(options, checkpoints, DPO_RATE if by_preference else SFT_RATE)
-    config = DPOConfig(beta=options.beta, max_length=None, **common) if by_preference else SFTConfig(
-        max_length=None, completion_only_loss=True, **common
-    )  # fmt: skip
+    config = (
+        DPOConfig(beta=options.beta, max_length=None, **common)
+        if by_preference
+        else SFTConfig(max_length=None, completion_only_loss=True, **common)
+    )
     lora = LoraConfig(
-        r=options.rank, lora_alpha=options.alpha, target_modules="all-linear", task_type="CAUSAL_LM", lora_dropout=0.0
+        r=options.rank,
+        lora_alpha=options.alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+        lora_dropout=0.0,
     )
     rows = [_row(dialogue) for dialogue in dialogues]
     apart = table_of([_row(dialogue) for dialogue in held_out]) if held_out else None
     trainer = (DPOTrainer if by_preference else SFTTrainer)(
-        model=model, args=config, train_dataset=table_of(rows), eval_dataset=apart,
-        processing_class=tokenizer, peft_config=lora, callbacks=[telling(tell)],
-    )  # fmt: skip
+        model=model,
+        args=config,
+        train_dataset=table_of(rows),
+        eval_dataset=apart,
+        processing_class=tokenizer,
+        peft_config=lora,
+        callbacks=[telling(tell)],
+    )
     quieten(trainer)
     trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     loss = trainer.evaluate()["eval_loss"] if held_out else None
@@ -99,18 +126,30 @@ def train_lora(
 
 
 def _arguments(options: TrainingOptions, checkpoints: Path, rate: float) -> dict[str, Any]:
-    """What the trainers share: nothing is reported to anybody, and a checkpoint is there to go on from."""
+    """What the trainers share: nothing is reported to anybody, and a checkpoint is there to go on
+    from.
+    """
     import torch
 
     gpu = torch.cuda.is_available()
     return {
-        "output_dir": str(checkpoints), "learning_rate": options.learning_rate or rate,
-        "num_train_epochs": options.epochs, "max_steps": options.steps or -1,
-        "per_device_train_batch_size": options.batch, "gradient_accumulation_steps": options.accumulate,
-        "logging_steps": 1, "save_strategy": "steps", "save_steps": options.save_every, "save_total_limit": 1,
-        "seed": options.seed, "report_to": "none", "use_cpu": not gpu, "bf16": gpu, "gradient_checkpointing": gpu,
+        "output_dir": str(checkpoints),
+        "learning_rate": options.learning_rate or rate,
+        "num_train_epochs": options.epochs,
+        "max_steps": options.steps or -1,
+        "per_device_train_batch_size": options.batch,
+        "gradient_accumulation_steps": options.accumulate,
+        "logging_steps": 1,
+        "save_strategy": "steps",
+        "save_steps": options.save_every,
+        "save_total_limit": 1,
+        "seed": options.seed,
+        "report_to": "none",
+        "use_cpu": not gpu,
+        "bf16": gpu,
+        "gradient_checkpointing": gpu,
         "disable_tqdm": True,
-    }  # fmt: skip
+    }
 
 
 def encoder_arguments(options: TrainingOptions, checkpoints: Path) -> dict[str, Any]:
@@ -119,8 +158,14 @@ def encoder_arguments(options: TrainingOptions, checkpoints: Path) -> dict[str, 
 
 
 def last_checkpoint(folder: Path) -> str | None:
-    """Where an earlier run of the same training has got to; a checkpoint that a kill has cut does not count."""
-    steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*") if _is_whole(path)}
+    """Where an earlier run of the same training has got to; a checkpoint that a kill has cut does
+    not count.
+    """
+    steps = {
+        int(path.name.rpartition("-")[2]): path
+        for path in folder.glob("checkpoint-*")
+        if _is_whole(path)
+    }
     return str(steps[max(steps)]) if steps else None
 
 
@@ -146,7 +191,11 @@ def _row(dialogue: Dialogue) -> dict[str, object]:
     wanted = [{"role": "assistant", "content": dialogue.wanted}]
     if dialogue.unwanted is None:
         return {"prompt": prompt, "completion": wanted}
-    return {"prompt": prompt, "chosen": wanted, "rejected": [{"role": "assistant", "content": dialogue.unwanted}]}
+    return {
+        "prompt": prompt,
+        "chosen": wanted,
+        "rejected": [{"role": "assistant", "content": dialogue.unwanted}],
+    }
 
 
 def _check_lengths(dialogues: Sequence[Dialogue], tokenizer: Any, model: Any, base: str) -> None:
@@ -155,7 +204,11 @@ def _check_lengths(dialogues: Sequence[Dialogue], tokenizer: Any, model: Any, ba
         row = _row(replace(dialogue, unwanted=None))
         turns: Any = row["prompt"]
         answer: Any = row["completion"]
-        tokens = len(tokenizer.apply_chat_template([*turns, *answer], tokenize=True, return_dict=True)["input_ids"])
+        tokens = len(
+            tokenizer.apply_chat_template([*turns, *answer], tokenize=True, return_dict=True)[
+                "input_ids"
+            ]
+        )
         if tokens > context:
             raise UsageError(
                 f"A row has {tokens} tokens with its prompt; {base} reads {context}.",
@@ -165,7 +218,9 @@ def _check_lengths(dialogues: Sequence[Dialogue], tokenizer: Any, model: Any, ba
 
 def checkpoints_of(rows: Sequence[object], base: str, options: TrainingOptions) -> str:
     """The folder of a training's checkpoints, which no other training goes on from."""
-    return f"checkpoints-{hashlib.sha256(repr((base, options, list(rows))).encode()).hexdigest()[:12]}"
+    return (
+        f"checkpoints-{hashlib.sha256(repr((base, options, list(rows))).encode()).hexdigest()[:12]}"
+    )
 
 
 def telling(tell: Callable[[int, int], None]) -> Any:
@@ -191,10 +246,14 @@ def quieten(trainer: Any) -> None:
 def curve_of(state: Any) -> TrainingCurve:
     """The means of the first and the last steps in a trainer's log."""
     losses = [float(entry["loss"]) for entry in state.log_history if "loss" in entry]
-    margins = [float(entry["rewards/margins"]) for entry in state.log_history if "rewards/margins" in entry]
+    margins = [
+        float(entry["rewards/margins"]) for entry in state.log_history if "rewards/margins" in entry
+    ]
 
     def ends(values: Sequence[float]) -> tuple[float, float]:
         first, last = values[:_SHOWN], values[-_SHOWN:]
         return sum(first) / len(first), sum(last) / len(last)
 
-    return TrainingCurve(steps=state.global_step, loss=ends(losses), margin=ends(margins) if margins else None)
+    return TrainingCurve(
+        steps=state.global_step, loss=ends(losses), margin=ends(margins) if margins else None
+    )

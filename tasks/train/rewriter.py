@@ -1,4 +1,6 @@
-"""Rows for a rewriter: a rewriting is kept only where it finds the gold better than the question does (ERM4)."""
+"""Rows for a rewriter: a rewriting is kept only where it finds the gold better than the question
+does (ERM4).
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -18,7 +20,9 @@ Find = Callable[[Sequence[str]], Awaitable[Sequence[Passage]]]
 
 
 def gold_rank(question: EvaluationQuestion, passages: Sequence[Passage]) -> float:
-    """The mean reciprocal rank, 0 to 1, of the gold documents; without any, of the first passage with an answer."""
+    """The mean reciprocal rank, 0 to 1, of the gold documents; without any, of the first passage
+    with an answer.
+    """
     if question.gold_documents:
         documents = [passage.document for passage in passages]
         ranks = [documents.index(name) + 1 for name in question.gold_documents if name in documents]
@@ -30,20 +34,31 @@ def gold_rank(question: EvaluationQuestion, passages: Sequence[Passage]) -> floa
 
 @step("rewrite", asks_model=True)
 async def rewrite_questions(
-    questions: Sequence[EvaluationQuestion], path: Path, rewrite: Rewrite, find: Find, tell: Callable[[int, int], None]
+    questions: Sequence[EvaluationQuestion],
+    path: Path,
+    rewrite: Rewrite,
+    find: Find,
+    tell: Callable[[int, int], None],
 ) -> list[RewriteRow]:
-    """Each question's rewriting with what both find, stored as they come; what an earlier run has stored is not asked
-    again. Those that are better than their question are to be trained on (`improving`)."""
+    """Each question's rewriting with what both find, stored as they come; what an earlier run has
+    stored is not asked again. Those that are better than their question are to be trained on
+    (`improving`).
+    """
     rows = stored(path, RewriteRow)
     done = {row.id for row in rows}
 
     async def rewritten(question: EvaluationQuestion) -> None:
         written = await rewrite.run(question.question, question.history)
         row = RewriteRow(
-            id=question.id, question=question.question, history=question.history, rewritten=written.question,
-            queries=tuple(written.queries), before=gold_rank(question, await find([question.question])),
-            after=gold_rank(question, await find([written.question, *written.queries])), source="rewritten",
-        )  # fmt: skip
+            id=question.id,
+            question=question.question,
+            history=question.history,
+            rewritten=written.question,
+            queries=tuple(written.queries),
+            before=gold_rank(question, await find([question.question])),
+            after=gold_rank(question, await find([written.question, *written.queries])),
+            source="rewritten",
+        )
         append(path, [row])
         rows.append(row)
         tell(len(rows), len(questions))
@@ -65,13 +80,20 @@ def dialogues_of(rows: Sequence[RewriteRow], rewrite: Rewrite) -> list[Dialogue]
         rewriting = Rewriting(question=row.rewritten, queries=list(row.queries))
         prompt = rewrite.module.messages({"question": row.question, "history": shown})
         dialogues.append(
-            Dialogue(prompt, rewrite.output_format.write(rewrite.module.signature, {"rewriting": rewriting}))
+            Dialogue(
+                prompt,
+                rewrite.output_format.write(rewrite.module.signature, {"rewriting": rewriting}),
+            )
         )
     return dialogues
 
 
-async def found_by(questions: Sequence[EvaluationQuestion], rewrite: Rewrite | None, find: Find) -> dict[str, float]:
-    """The mean of `gold_rank` over the questions as they are rewritten; as they stand without a rewriter."""
+async def found_by(
+    questions: Sequence[EvaluationQuestion], rewrite: Rewrite | None, find: Find
+) -> dict[str, float]:
+    """The mean of `gold_rank` over the questions as they are rewritten; as they stand without a
+    rewriter.
+    """
 
     async def rank(question: EvaluationQuestion) -> float:
         if rewrite is None:

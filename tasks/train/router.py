@@ -1,4 +1,6 @@
-"""Rows for a router: tasks made from seed tasks, solved with each structure, judged (StructRAG, section 4)."""
+"""Rows for a router: tasks made from seed tasks, solved with each structure, judged (StructRAG,
+section 4).
+"""
 
 import random
 import tomllib
@@ -38,7 +40,8 @@ class SeedTask(Record):
 
 
 def read_seeds(path: Path | None = None) -> list[SeedTask]:
-    """The seed tasks of a TOML file like ours; ours have one of each type in English and in Chinese.
+    """The seed tasks of a TOML file like ours; ours have one of each type in English and in
+    Chinese.
 
     UsageError where the file is another.
     """
@@ -47,18 +50,28 @@ def read_seeds(path: Path | None = None) -> list[SeedTask]:
         return [SeedTask.model_validate(task) for task in tasks]
     except (OSError, KeyError, ValueError) as error:
         remedy = "Write [[task]] tables with language, question and documents."
-        raise UsageError(f"{path} holds no seed tasks: {str(error).splitlines()[0]}.", remedy) from error
+        raise UsageError(
+            f"{path} holds no seed tasks: {str(error).splitlines()[0]}.", remedy
+        ) from error
 
 
 @step("synthesize", asks_model=True)
 async def synthesize_tasks(
     seeds: Sequence[SeedTask], number: int, languages: Sequence[str], synthesize: Synthesize
 ) -> list[SeedTask]:
-    """So many new tasks in each language, or fewer where the model only repeats itself; none like a seed."""
-    return [task for language in languages for task in await _in_language(language, seeds, number, synthesize)]
+    """So many new tasks in each language, or fewer where the model only repeats itself; none like a
+    seed.
+    """
+    return [
+        task
+        for language in languages
+        for task in await _in_language(language, seeds, number, synthesize)
+    ]
 
 
-async def _in_language(language: str, seeds: Sequence[SeedTask], number: int, synthesize: Synthesize) -> list[SeedTask]:
+async def _in_language(
+    language: str, seeds: Sequence[SeedTask], number: int, synthesize: Synthesize
+) -> list[SeedTask]:
     own = [task for task in seeds if task.language == language] or list(seeds)
     known = {fold(task.question) for task in own}
     tasks: list[SeedTask] = []
@@ -80,17 +93,24 @@ def _in_words(task: SeedTask) -> str:
 
 
 def _seed_of(task: SyntheticTask, language: str) -> SeedTask:
-    return SeedTask(language=language, question=" ".join(task.question.split()), documents=tuple(task.documents))
+    return SeedTask(
+        language=language, question=" ".join(task.question.split()), documents=tuple(task.documents)
+    )
 
 
 @step("judge", asks_model=True)
 async def judge_tasks(
-    tasks: Sequence[SeedTask], path: Path, simulate: Simulate, rank: Rank, tell: Callable[[int, int], None]
+    tasks: Sequence[SeedTask],
+    path: Path,
+    simulate: Simulate,
+    rank: Rank,
+    tell: Callable[[int, int], None],
 ) -> list[PreferenceRow]:
-    """For each task the structure that the judge puts first, before each of the others; stored as they come.
+    """For each task the structure that the judge puts first, before each of the others; stored as
+    they come.
 
-    What an earlier run has stored is not asked again. The judge sees the solutions in an order that a hash of the
-    question gives, so that no type gains by its place.
+    What an earlier run has stored is not asked again. The judge sees the solutions in an order that
+    a hash of the question gives, so that no type gains by its place.
     """
     rows = stored(path, PreferenceRow)
     of_task = Counter(fold(row.question) for row in rows)
@@ -103,16 +123,25 @@ async def judge_tasks(
     async def judged(task: SeedTask) -> None:
         order = list(STRUCTURES)
         random.Random(task.question).shuffle(order)  # noqa: S311
-        solutions = await gather_or_cancel(simulate.run(task.question, task.documents, form) for form in order)
-        best, *others = [order[place] for place in await rank.run(task.question, task.documents, solutions)]
+        solutions = await gather_or_cancel(
+            simulate.run(task.question, task.documents, form) for form in order
+        )
+        best, *others = [
+            order[place] for place in await rank.run(task.question, task.documents, solutions)
+        ]
         name = f"syn_{sha256_of(fold(task.question).encode())[:12]}"
         new = [
             PreferenceRow(
-                id=f"{name}_{other}", question=task.question, documents=task.documents, language=task.language,
-                chosen=best, rejected=other, source="synthesised",
+                id=f"{name}_{other}",
+                question=task.question,
+                documents=task.documents,
+                language=task.language,
+                chosen=best,
+                rejected=other,
+                source="synthesised",
             )
             for other in others
-        ]  # fmt: skip
+        ]
         append(path, new)  # all rows of a task in one write
         rows.extend(new)
         tell(len(rows) // len(others), len(tasks))
@@ -122,8 +151,9 @@ async def judge_tasks(
 
 
 def dialogues_of(rows: Sequence[PreferenceRow], route: Route) -> list[Dialogue]:
-    """Each row as what the router's model reads, the answer with the chosen structure, and that with the rejected one;
-    a row without a rejected one is a pair with each of the others."""
+    """Each row as what the router's model reads, the answer with the chosen structure, and that
+    with the rejected one; a row without a rejected one is a pair with each of the others.
+    """
     return [
         Dialogue(_prompt(row, route), _answer(row.chosen, route), _answer(other, route))
         for row in rows
@@ -148,7 +178,9 @@ def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
         {
             "question": row.question,
             "core_content": list(row.documents),
-            "routed": Routed(reason=f"{FORMS[row.chosen]}", structure=row.chosen, confidence=0.9, margin=0.5),
+            "routed": Routed(
+                reason=f"{FORMS[row.chosen]}", structure=row.chosen, confidence=0.9, margin=0.5
+            ),
         }
         for row in once.values()
     ]
@@ -160,12 +192,15 @@ def same_structure(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> float
 
 
 async def accuracy(rows: Sequence[PreferenceRow], route: Route) -> dict[str, float]:
-    """The share of rows that get their structure, of all and of each language; an answer that cannot be read is
-    wrong."""
+    """The share of rows that get their structure, of all and of each language; an answer that
+    cannot be read is wrong.
+    """
 
     async def is_routed(row: PreferenceRow) -> bool:
         try:
-            routed = await route.run(parse_question(row.question), list(row.documents), tabular=False)
+            routed = await route.run(
+                parse_question(row.question), list(row.documents), tabular=False
+            )
         except ModelRefused:
             return False
         return routed.structure == row.chosen
@@ -173,6 +208,10 @@ async def accuracy(rows: Sequence[PreferenceRow], route: Route) -> dict[str, flo
     right = await gather_or_cancel(is_routed(row) for row in rows)
     shares = {"accuracy": sum(right) / max(len(right), 1)}
     for language in sorted({language_of_row(row) for row in rows}):
-        own = [is_right for is_right, row in zip(right, rows, strict=True) if language_of_row(row) == language]
+        own = [
+            is_right
+            for is_right, row in zip(right, rows, strict=True)
+            if language_of_row(row) == language
+        ]
         shares[language] = sum(own) / len(own)
     return shares

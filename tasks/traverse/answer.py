@@ -1,5 +1,5 @@
-"""What a traversal found, for readers: entity and relation tables, path lists, and the answer that the walk gives by
-itself, all with the statements that they rest on.
+"""What a traversal found, for readers: entity and relation tables, path lists, and the answer that
+the walk gives by itself, all with the statements that they rest on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,8 +30,9 @@ _FACTS = frozenset({"follow", "intersect", "difference", "count", "max", "min", 
 class Statements:
     """Where documents state relations, numbered as they are asked for; `chunk` gives a chunk by id.
 
-    The evidence of a relation has its ends as written there: `label`, `attribute`, `value`. What stands in a further
-    passage than `at_most` (None: any number) has the number UNSHOWN, and is no source.
+    The evidence of a relation has its ends as written there: `label`, `attribute`, `value`. What
+    stands in a further passage than `at_most` (None: any number) has the number UNSHOWN, and is no
+    source.
     """
 
     facts: GraphFacts
@@ -49,15 +50,27 @@ class Statements:
         where = self.facts.places(relation.id)[0]
         chunk = self.chunk(where.chunk)
         text = chunk.text[where.start - chunk.start : where.end - chunk.start]
-        source, target = (self.facts.entities[end].name for end in (relation.source, relation.target))
+        source, target = (
+            self.facts.entities[end].name for end in (relation.source, relation.target)
+        )
         if chunk.kind == "triples":
-            # Two names of a graph may have become one thing: an answer gives the one that this line has.
+            # Two names of a graph may have become one thing: an answer gives the one that this line
+            # has.
             left, arrow, right = text.partition(f" -[{relation.predicate}]-> ")
             source, target = (left, right) if arrow else (source, target)
         return Evidence(
-            number=self._number(chunk.id), document=chunk.document, title=chunk.title, text=text, heading=chunk.heading,
-            prior=1.0, label=source, attribute=relation.predicate, value=target, chunk=chunk.id, start=where.start,
-        )  # fmt: skip
+            number=self._number(chunk.id),
+            document=chunk.document,
+            title=chunk.title,
+            text=text,
+            heading=chunk.heading,
+            prior=1.0,
+            label=source,
+            attribute=relation.predicate,
+            value=target,
+            chunk=chunk.id,
+            start=where.start,
+        )
 
     def _number(self, chunk: str) -> int:
         if self.at_most is None:
@@ -77,7 +90,10 @@ def _mark(statement: Evidence) -> str:
 
 def entity_table(facts: GraphFacts, entities: Sequence[str], most: int) -> str:
     """The entities as a Markdown table, best connected first, as many as `most` tokens hold."""
-    rows = sorted((facts.entities[entity] for entity in set(entities)), key=lambda row: (-row.degree, row.name))
+    rows = sorted(
+        (facts.entities[entity] for entity in set(entities)),
+        key=lambda row: (-row.degree, row.name),
+    )
     return markdown_table(
         ("entity", "kind", "relations", "description"),
         _fitting(((row.name, row.kind, str(row.degree), row.description) for row in rows), most),
@@ -98,7 +114,9 @@ def _fitting(rows: Iterable[tuple[str, ...]], most: int) -> list[tuple[str, ...]
 
 
 def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True) -> Iterator[str]:
-    """Each chain as one line, as walked: A -[r]-> B <-[q]- C; with the numbers of its sources behind."""
+    """Each chain as one line, as walked: A -[r]-> B <-[q]- C; with the numbers of its sources
+    behind.
+    """
     for chain in filter(None, chains):
         # The beginning is the end of the first relation that the second one does not go on from.
         end, far = chain[0].source, chain[0].target
@@ -108,9 +126,15 @@ def path_list(stated: Statements, chains: Sequence[Chain], numbered: bool = True
         line = first.label if chain[0].source == end else first.value
         for relation in chain:
             step, along = stated.of(relation), relation.source == end
-            line += f" -[{step.attribute}]-> {step.value}" if along else f" <-[{step.attribute}]- {step.label}"
+            line += (
+                f" -[{step.attribute}]-> {step.value}"
+                if along
+                else f" <-[{step.attribute}]- {step.label}"
+            )
             end = relation.target if along else relation.source
-        yield line + (" " + "".join(_mark(stated.of(relation)) for relation in chain) if numbered else "")
+        yield line + (
+            " " + "".join(_mark(stated.of(relation)) for relation in chain) if numbered else ""
+        )
 
 
 def relations_in(chains: Sequence[Chain]) -> list[Relation]:
@@ -118,10 +142,12 @@ def relations_in(chains: Sequence[Chain]) -> list[Relation]:
     return list({relation.id: relation for chain in chains for relation in chain}.values())
 
 
-# --- the answer ------------------------------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------
 
 
-def traversal_answer(steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Statements) -> StatedAnswer:
+def traversal_answer(
+    steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], stated: Statements
+) -> StatedAnswer:
     """The last step's outcome as an answer: what was found, and the statements that it rests on."""
     last, end = steps[-1], outcomes[-1]
     if isinstance(end, Problem):
@@ -131,7 +157,9 @@ def traversal_answer(steps: Sequence[CheckedStep], outcomes: Sequence[Outcome], 
         values = _names(end, stated)
         return _answer(_listed(values), chains, stated, values)
     paths = islice(path_list(stated, end.chains, numbered=False), MOST_STATEMENTS)
-    return _answer("\n".join(paths) if last.operator in {"connect", "check"} else "", chains, stated)
+    return _answer(
+        "\n".join(paths) if last.operator in {"connect", "check"} else "", chains, stated
+    )
 
 
 def refused(problem: Problem) -> StatedAnswer:
@@ -139,14 +167,18 @@ def refused(problem: Problem) -> StatedAnswer:
     return StatedAnswer(problem.sentence(), fallback="abstained", answered_by="traversal")
 
 
-def _answer(lead: str, chains: Sequence[Chain], stated: Statements, values: tuple[str, ...] = ()) -> StatedAnswer:
+def _answer(
+    lead: str, chains: Sequence[Chain], stated: Statements, values: tuple[str, ...] = ()
+) -> StatedAnswer:
     """With the statements of the chains in words and the numbers of their sources, each place once."""
     lines: dict[tuple[str, int, int], str] = {}
     for statement in map(stated.of, relations_in(chains)):
         if len(lines) < MOST_STATEMENTS and statement.number != UNSHOWN:
             place = (statement.document, statement.start, statement.end)
             lines.setdefault(place, f"{in_words(statement.text)} {_mark(statement)}")
-    return StatedAnswer("\n".join(filter(None, [lead, *lines.values()])), values, "partial", "traversal")
+    return StatedAnswer(
+        "\n".join(filter(None, [lead, *lines.values()])), values, "partial", "traversal"
+    )
 
 
 def _names(result: StepResult, stated: Statements) -> tuple[str, ...]:
@@ -170,7 +202,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MOST_NAMED])}{more}."
 
 
-# --- the steps -------------------------------------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------------------
 
 
 def traversal_trail(
@@ -182,9 +214,14 @@ def traversal_trail(
         if isinstance(outcome, Problem):
             text, shown = outcome.sentence(), list[Relation]()
         else:
-            text, shown = _listed(_names(outcome, stated)), relations_in(outcome.chains)[:MOST_STATEMENTS]
+            text, shown = (
+                _listed(_names(outcome, stated)),
+                relations_in(outcome.chains)[:MOST_STATEMENTS],
+            )
         chunks = dict.fromkeys(stated.of(relation).chunk for relation in shown)
-        trail.append(SubQuestion(question=_asked(step, stated.facts), answer=text, evidence=tuple(chunks)))
+        trail.append(
+            SubQuestion(question=_asked(step, stated.facts), answer=text, evidence=tuple(chunks))
+        )
     return tuple(trail)
 
 
@@ -192,8 +229,15 @@ def _asked(step: CheckedStep, facts: GraphFacts) -> str:
     """A step in words: its operator, what it works on, and its way."""
 
     def called(operands: Sequence[Operand]) -> str:
-        names = (dict.fromkeys(facts.entities[entity].name for entity in operand.entities) for operand in operands)
-        return ", ".join("/".join(own) or operand.text for own, operand in zip(names, operands, strict=True))
+        names = (
+            dict.fromkeys(facts.entities[entity].name for entity in operand.entities)
+            for operand in operands
+        )
+        return ", ".join(
+            "/".join(own) or operand.text for own, operand in zip(names, operands, strict=True)
+        )
 
-    way = "".join(f" <-[{hop.relation}]-" if hop.inverse else f" -[{hop.relation}]->" for hop in step.hops)
+    way = "".join(
+        f" <-[{hop.relation}]-" if hop.inverse else f" -[{hop.relation}]->" for hop in step.hops
+    )
     return f"{step.operator} {called(step.sources)}{way}{f' to {called(step.targets)}' if step.targets else ''}"

@@ -30,9 +30,11 @@ class NamedEntity:
 
 
 class Spellings:
-    """The names of a graph exactly as written, beside the linker, which knows them folded; immutable.
+    """The names of a graph exactly as written, beside the linker, which knows them folded;
+    immutable.
 
-    An imported graph may call things by words in lower case, which the linker takes for ordinary ones.
+    An imported graph may call things by words in lower case, which the linker takes for ordinary
+    ones.
     """
 
     def __init__(self, ids: Sequence[str], linker: Names) -> None:
@@ -57,13 +59,20 @@ class Spellings:
         return sorted(names, key=lambda name: name.start)
 
     def resolve(self, name: str) -> tuple[str, ...]:
-        """The entities that a name by itself means: as written, else folded; nothing where there is none."""
+        """The entities that a name by itself means: as written, else folded; nothing where there is
+        none.
+        """
         exact = self._linker.called(name)
-        return tuple(self._ids[entity] for entity in exact or self._linker.by_key.get(fold_name(name), []))
+        return tuple(
+            self._ids[entity] for entity in exact or self._linker.by_key.get(fold_name(name), [])
+        )
 
     def unlinked(self, question: str, named: Sequence[NamedEntity]) -> list[str]:
         """What looks like a name and is none of the graph's."""
-        links = [Link(text=name.text, entity=0, score=1.0, start=name.start, end=name.end) for name in named]
+        links = [
+            Link(text=name.text, entity=0, score=1.0, start=name.start, end=name.end)
+            for name in named
+        ]
         return self._linker.unlinked(question, links)
 
     def nearest(self, name: str) -> list[str]:
@@ -73,7 +82,9 @@ class Spellings:
     def _written(self, question: str) -> list[NamedEntity]:
         words = [match.span() for match in WORD.finditer(question)]
         names: list[NamedEntity] = []
-        for stretch in longest_stretches(words, lambda at, n: self._is(question, words[at][0], words[at + n - 1][1])):
+        for stretch in longest_stretches(
+            words, lambda at, n: self._is(question, words[at][0], words[at + n - 1][1])
+        ):
             start, end = stretch[0][0], stretch[-1][1]
             text = question[start:end]
             doubtful = text.isalpha() and text.islower()

@@ -1,5 +1,5 @@
-"""Meta-paths: sequences of relations with their direction, followed over sets of entities (PolyG: over relations that
-exist), and the relations of a graph by name.
+"""Meta-paths: sequences of relations with their direction, followed over sets of entities (PolyG:
+over relations that exist), and the relations of a graph by name.
 """
 
 from collections import Counter
@@ -19,9 +19,12 @@ WIDEST = 2_000  # entities of one step that are walked on from
 Chain = tuple[Relation, ...]
 
 
-def chains_along(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]) -> dict[str, Chain]:
-    """For each entity at the end of a meta-path from the sources one chain of relations that leads there, the heaviest
-    first; none where it leads nowhere."""
+def chains_along(
+    facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop]
+) -> dict[str, Chain]:
+    """For each entity at the end of a meta-path from the sources one chain of relations that leads
+    there, the heaviest first; none where it leads nowhere.
+    """
     chains: dict[str, Chain] = dict.fromkeys(sources, ()) if hops else {}
     for hop in hops:
         longer: dict[str, Chain] = {}
@@ -34,7 +37,7 @@ def chains_along(facts: GraphFacts, sources: Sequence[str], hops: Sequence[Hop])
     return chains
 
 
-# --- the relations of a graph ------------------------------------------------------------------------------------
+# --- the relations of a graph ---------------------------------------------------------------------
 
 MOST_NEAR = 3
 MOST_SPELT = 1_000  # relations whose spelling is compared
@@ -50,7 +53,10 @@ class Vocabulary:
 
     @cached_property
     def _folded(self) -> Mapping[str, str]:
-        return {_folded(name): name for name in sorted(self.counts, key=lambda name: (self.counts[name], name))}
+        return {
+            _folded(name): name
+            for name in sorted(self.counts, key=lambda name: (self.counts[name], name))
+        }
 
     def known(self, relation: str) -> str | None:
         """The relation as the graph writes it ("Place of Birth" is `place_of_birth`), or None."""
@@ -63,7 +69,9 @@ class Vocabulary:
     def nearest(self, word: str, among: Sequence[str] = ()) -> tuple[str, ...]:
         """The relations that a word may have meant: those spelt much alike, then those `among`."""
         folded = {name: _folded(name) for name in self.by_count()[:MOST_SPELT]}
-        spelt = process.extract(_folded(word), folded, scorer=fuzz.ratio, score_cutoff=_LEAST_SPELT, limit=MOST_NEAR)
+        spelt = process.extract(
+            _folded(word), folded, scorer=fuzz.ratio, score_cutoff=_LEAST_SPELT, limit=MOST_NEAR
+        )
         return tuple(dict.fromkeys([*(name for _, _, name in spelt), *among]))[:MOST_NEAR]
 
 

@@ -1,5 +1,5 @@
-"""Plans of a traversal: checked against a graph, so that every name and relation exists, and run step by step (PolyG's
-query engine). What a step finds, or why it finds nothing, is an outcome.
+"""Plans of a traversal: checked against a graph, so that every name and relation exists, and run
+step by step (PolyG's query engine). What a step finds, or why it finds nothing, is an outcome.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ ProblemKind = Literal["no path", "not in the graph", "bad plan"]
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step found: entities (ids), in order, or plain values, with the chains of relations that show them.
+    """What a step found: entities (ids), in order, or plain values, with the chains of relations
+    that show them.
 
     Where `values` is filled it is the answer; else the entities are.
     """
@@ -39,9 +40,11 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no answer: the things are there but no such way leads on; a name is unknown; the plan cannot be run.
+    """Why there is no answer: the things are there but no such way leads on; a name is unknown; the
+    plan cannot be run.
 
-    `reason` is a sentence for the reader; `nearest` are names or relations that may have been meant.
+    `reason` is a sentence for the reader; `nearest` are names or relations that may have been
+    meant.
     """
 
     kind: ProblemKind
@@ -59,7 +62,9 @@ Outcome = StepResult | Problem
 
 @dataclass(frozen=True)
 class TraversalGraph:
-    """What plans are checked against and run on: relations, their names, names of entities, and counting in SQL."""
+    """What plans are checked against and run on: relations, their names, names of entities, and
+    counting in SQL.
+    """
 
     facts: GraphFacts
     vocabulary: Vocabulary
@@ -88,10 +93,14 @@ class TraversalGraph:
         """That a relation leads on from none of some entities, with those that do."""
         shown = self.names_of(entities)
         of = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-        return Problem("no path", f"the graph states no `{relation}` of {of}.", tuple(self.leaving(entities)[:WIDE]))
+        return Problem(
+            "no path",
+            f"the graph states no `{relation}` of {of}.",
+            tuple(self.leaving(entities)[:WIDE]),
+        )
 
 
-# --- checking --------------------------------------------------------------------------------------------------------
+# --- checking -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,9 @@ class UnfitPlan(Exception):
 
 
 def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...] | Problem:
-    """The plan's steps with entities for names and the graph's own relations; a Problem where that cannot be."""
+    """The plan's steps with entities for names and the graph's own relations; a Problem where that
+    cannot be.
+    """
     try:
         return tuple(_checked(number, step, graph) for number, step in enumerate(plan.steps, 1))
     except UnfitPlan as unfit:
@@ -130,11 +141,16 @@ def check(plan: TraversalPlan, graph: TraversalGraph) -> tuple[CheckedStep, ...]
 
 
 def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
-    everything = EVERYTHING in step.sources and not (step.hops and step.operator in {"count", "max", "min", "sort"})
+    everything = EVERYTHING in step.sources and not (
+        step.hops and step.operator in {"count", "max", "min", "sort"}
+    )
     wrong = (
         (step.operator in {"follow", "check"} and not step.hops, "names no relation to follow"),
         (step.operator in {"connect", "check"} and not step.targets, "names nothing to reach"),
-        (step.operator in {"intersect", "difference"} and len(step.sources) < 2, "needs two results"),
+        (
+            step.operator in {"intersect", "difference"} and len(step.sources) < 2,
+            "needs two results",
+        ),
         (everything, "cannot start from everything"),
     )
     for is_wrong, reason in wrong:
@@ -142,7 +158,8 @@ def _checked(number: int, step: PlanStep, graph: TraversalGraph) -> CheckedStep:
             raise UnfitPlan(Problem("bad plan", f"step {number} ({step.operator}) {reason}."))
     hops = tuple(_hop(hop, graph) for hop in step.hops)
     sources, targets = (
-        tuple(_operand(name, number, hops, graph) for name in names) for names in (step.sources, step.targets)
+        tuple(_operand(name, number, hops, graph) for name in names)
+        for names in (step.sources, step.targets)
     )
     return CheckedStep(step.operator, sources, targets, hops)
 
@@ -154,9 +171,13 @@ def _operand(name: str, number: int, hops: Sequence[Hop], graph: TraversalGraph)
     reference = _REFERENCE.fullmatch(name.strip())
     if reference is not None:
         if not 1 <= int(reference[1]) < number:
-            raise UnfitPlan(Problem("bad plan", f"step {number} refers to {name}, which is no earlier step."))
+            raise UnfitPlan(
+                Problem("bad plan", f"step {number} refers to {name}, which is no earlier step.")
+            )
         return Operand(name, step=int(reference[1]))
-    entities = tuple(entity for entity in graph.spellings.resolve(name) if entity in graph.facts.entities)
+    entities = tuple(
+        entity for entity in graph.spellings.resolve(name) if entity in graph.facts.entities
+    )
     if not entities:
         raise UnfitPlan(graph.unknown(name))
     return Operand(name, entities)
@@ -169,14 +190,15 @@ def _hop(hop: Hop, graph: TraversalGraph) -> Hop:
     return hop.model_copy(update={"relation": relation})
 
 
-# --- running ---------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 @step("traverse")
 async def traverse(steps: Sequence[CheckedStep], graph: TraversalGraph) -> list[Outcome]:
     """Walk the graph: what each step found, in their order; the last one is the answer.
 
-    A step that needs one without a result has that one's Problem; where there is nothing to take away, the first stays.
+    A step that needs one without a result has that one's Problem; where there is nothing to take
+    away, the first stays.
     """
     walk = _Walk(graph)
     for checked in steps:
@@ -191,8 +213,12 @@ class _Walk:
         self.graph, self.facts, self.outcomes = graph, graph.facts, list[Outcome]()
 
     def problem_before(self, step: CheckedStep) -> Problem | None:
-        needed = step.sources[:1] if step.operator == "difference" else (*step.sources, *step.targets)
-        outcomes = (self.outcomes[operand.step - 1] for operand in needed if operand.step is not None)
+        needed = (
+            step.sources[:1] if step.operator == "difference" else (*step.sources, *step.targets)
+        )
+        outcomes = (
+            self.outcomes[operand.step - 1] for operand in needed if operand.step is not None
+        )
         return next((outcome for outcome in outcomes if isinstance(outcome, Problem)), None)
 
     def run(self, step: CheckedStep) -> Outcome:
@@ -212,11 +238,19 @@ class _Walk:
         return outcome
 
     def result(self, operand: Operand) -> StepResult:
-        outcome = self.outcomes[operand.step - 1] if operand.step is not None else StepResult(operand.entities)
+        outcome = (
+            self.outcomes[operand.step - 1]
+            if operand.step is not None
+            else StepResult(operand.entities)
+        )
         return outcome if isinstance(outcome, StepResult) else StepResult()
 
     def entities(self, operands: Sequence[Operand]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(entity for operand in operands for entity in self.result(operand).entities))
+        return tuple(
+            dict.fromkeys(
+                entity for operand in operands for entity in self.result(operand).entities
+            )
+        )
 
     def combined(self, step: CheckedStep) -> Outcome:
         """What all results share, or the first holds and no other, with the chains that lead there."""
@@ -225,17 +259,30 @@ class _Walk:
         shared = step.operator == "intersect"
         picked = first.intersection(*others) if shared else first.difference(*others)
         if not picked:
-            return Problem("no path", f"the results {'have nothing in common' if shared else 'leave nothing over'}.")
-        chains = [chain for result in (results if shared else results[:1]) for chain in result.chains]
-        ending = [chain for chain in chains if chain and picked & {chain[-1].source, chain[-1].target}]
+            return Problem(
+                "no path",
+                f"the results {'have nothing in common' if shared else 'leave nothing over'}.",
+            )
+        chains = [
+            chain for result in (results if shared else results[:1]) for chain in result.chains
+        ]
+        ending = [
+            chain for chain in chains if chain and picked & {chain[-1].source, chain[-1].target}
+        ]
         return StepResult(tuple(sorted(picked)), chains=tuple(ending))
 
     def described(self, sources: Sequence[str]) -> Outcome:
         share = max(1, MOST_AROUND // max(1, len(sources)))
-        relations = {relation.id: relation for source in sources for relation in around(self.facts, source, share)}
+        relations = {
+            relation.id: relation
+            for source in sources
+            for relation in around(self.facts, source, share)
+        }
         if not relations:
             return Problem("no path", "nothing is stated of it but its name.")
-        return StepResult(tuple(sources), chains=tuple((relation,) for relation in relations.values()))
+        return StepResult(
+            tuple(sources), chains=tuple((relation,) for relation in relations.values())
+        )
 
     def followed(self, step: CheckedStep, sources: Sequence[str]) -> Outcome:
         chains = chains_along(self.facts, sources, step.hops)
@@ -244,7 +291,9 @@ class _Walk:
         stuck, *rest = step.hops
         while further := tuple(chains_along(self.facts, sources, [stuck])):
             sources, (stuck, *rest) = further, rest
-        return self.graph.no_such_way(sources, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}")
+        return self.graph.no_such_way(
+            sources, f"{'inverse ' if stuck.inverse else ''}{stuck.relation}"
+        )
 
     def tied(self, step: CheckedStep, sources: Sequence[str]) -> Outcome:
         goals = [self.entities([target])[:WIDE] for target in step.targets]
@@ -255,26 +304,38 @@ class _Walk:
         else:
             relations = frozenset(hop.relation for hop in step.hops) or None
             # Of several things to reach the best way to each comes before the second best to any.
-            ways = [shortest_paths(self.facts, sources, goal, relations=relations) for goal in goals]
-            targets = next((goal for goal, way in zip(goals, ways, strict=True) if not way), targets)
+            ways = [
+                shortest_paths(self.facts, sources, goal, relations=relations) for goal in goals
+            ]
+            targets = next(
+                (goal for goal, way in zip(goals, ways, strict=True) if not way), targets
+            )
             # What nothing leads to is told: a path between the others would not answer.
             paths = [way for rank in zip_longest(*ways) for way in rank if way]
             chains = paths[: max(K, len(ways))] if all(ways) else []
         if chains:
             ends = {end for chain in chains for end in (chain[-1].source, chain[-1].target)}
             return StepResult(tuple(end for end in targets if end in ends), chains=tuple(chains))
-        source_names, target_names = (", ".join(self.graph.names_of(ends)[:3]) for ends in (sources, targets))
+        source_names, target_names = (
+            ", ".join(self.graph.names_of(ends)[:3]) for ends in (sources, targets)
+        )
         way = f" by {', '.join(f'`{hop.relation}`' for hop in step.hops)}" if step.hops else ""
-        return Problem("no path", f"no chain of relations leads from {source_names} to {target_names}{way}.")
+        return Problem(
+            "no path", f"no chain of relations leads from {source_names} to {target_names}{way}."
+        )
 
 
 def ranked(
-    graph: TraversalGraph, sources: Sequence[str], hops: Sequence[Hop], operator: Literal["max", "min", "sort"]
+    graph: TraversalGraph,
+    sources: Sequence[str],
+    hops: Sequence[Hop],
+    operator: Literal["max", "min", "sort"],
 ) -> Outcome:
-    """The sources by the number or date that the hops reach from each; where those are none, by how many things it is.
+    """The sources by the number or date that the hops reach from each; where those are none, by how
+    many things it is.
 
-    `max` and `min` give the best and its equals, `sort` all, the highest first. A Problem where hops lead nowhere from
-    any of them.
+    `max` and `min` give the best and its equals, `sort` all, the highest first. A Problem where
+    hops lead nowhere from any of them.
     """
     direction: Direction = "min" if operator == "min" else "max"
     chains: dict[str, list[Chain]] = {}
@@ -291,7 +352,9 @@ def ranked(
         measured = graph.tables.counted(pairs, direction)
     best = [row.item for row in measured if operator == "sort" or row.number == measured[0].number]
     shown = dict.fromkeys([*best, *chains] if len(chains) <= MOST_COMPARED else best)
-    return StepResult(entities=tuple(best), chains=tuple(chain for item in shown for chain in chains[item]))
+    return StepResult(
+        entities=tuple(best), chains=tuple(chain for item in shown for chain in chains[item])
+    )
 
 
 def around(facts: GraphFacts, source: str, most: int = MOST_AROUND) -> list[Relation]:
@@ -311,18 +374,32 @@ def shortest_paths(
     k: int = K,
     relations: frozenset[str] | None = None,
 ) -> list[Chain]:
-    """Up to k chains from one of the sources to one of the targets, each through other entities, the cheapest first;
-    `relations` are the only ones to walk on.
+    """Up to k chains from one of the sources to one of the targets, each through other entities,
+    the cheapest first; `relations` are the only ones to walk on.
 
     A step through a hub costs more, so that what everything touches comes last.
     """
     ways = facts.ways if relations is None else facts.ways_along(relations)
-    chains = sorted(chain for source in sources for target in targets for chain in ways.cheapest(source, target, k))
+    chains = sorted(
+        chain
+        for source in sources
+        for target in targets
+        for chain in ways.cheapest(source, target, k)
+    )
     unique = dict.fromkeys(tuple(nodes) for _, nodes in chains)
-    return [tuple(_heaviest(facts, *pair, relations) for pair in pairwise(nodes)) for nodes in islice(unique, k)]
+    return [
+        tuple(_heaviest(facts, *pair, relations) for pair in pairwise(nodes))
+        for nodes in islice(unique, k)
+    ]
 
 
-def _heaviest(facts: GraphFacts, entity: str, neighbour: str, relations: frozenset[str] | None) -> Relation:
+def _heaviest(
+    facts: GraphFacts, entity: str, neighbour: str, relations: frozenset[str] | None
+) -> Relation:
     """The heaviest relation between two neighbours on a path."""
-    between = (relation for relation in facts.of(entity) if neighbour in (relation.source, relation.target))
-    return next(relation for relation in between if relations is None or relation.predicate in relations)
+    between = (
+        relation for relation in facts.of(entity) if neighbour in (relation.source, relation.target)
+    )
+    return next(
+        relation for relation in between if relations is None or relation.predicate in relations
+    )

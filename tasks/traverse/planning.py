@@ -1,6 +1,8 @@
-"""Planning a traversal: the type of a question and the steps that answer it from the graph (PolyG, section 3).
+"""Planning a traversal: the type of a question and the steps that answer it from the graph (PolyG,
+section 3).
 
-One call to a model gives the type and the plan. Without a model the graph is looked up (`lookup.py`).
+One call to a model gives the type and the plan. Without a model the graph is looked up
+(`lookup.py`).
 """
 
 from collections.abc import Sequence
@@ -72,7 +74,9 @@ async def _planned(
 
 
 def ways_around(entities: Sequence[str], graph: TraversalGraph) -> list[str]:
-    """The relations that lead on from entities, in their direction: `Ada -[taught]->`, `Ada <-[taught]-`."""
+    """The relations that lead on from entities, in their direction: `Ada -[taught]->`, `Ada
+    <-[taught]-`.
+    """
     ways = [
         f"{name} <-[{relation}]-" if inverse else f"{name} -[{relation}]->"
         for entity, name in zip(entities, graph.names_of(entities), strict=True)

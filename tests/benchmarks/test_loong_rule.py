@@ -9,7 +9,9 @@ NAMES = ("ORREL FOODS INC", "VELL GLASS CORP \\DE\\")
 
 
 def financial(level: int, gold: str) -> EvaluationQuestion:
-    return EvaluationQuestion(id="q", question="?", kind=LEVELS[level - 1], answers=(gold,), names=NAMES)
+    return EvaluationQuestion(
+        id="q", question="?", kind=LEVELS[level - 1], answers=(gold,), names=NAMES
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,16 @@ from prompts.engine.models import Models
 from storage.evaluation_records import EvaluationQuestion
 from tests.server.client import Server
 
-BRIDGE = GivenPassage("bridge", "Orla Bridge", "Orla Bridge was designed by Ada Korb. It was opened in 1931.")
+BRIDGE = GivenPassage(
+    "bridge", "Orla Bridge", "Orla Bridge was designed by Ada Korb. It was opened in 1931."
+)
 TOWN = GivenPassage("town", "Marl", "Marl is a town on the river Ems.")
 ASKED = EvaluationQuestion(
     id="1", question="Who designed Orla Bridge?", answers=("Ada Korb",), gold_documents=("bridge",)
 )
-MATERIAL = Material("en", ASKED, (BRIDGE, TOWN), ("Orla Bridge", "Marl"), TOWN, "Ada Korb", (BRIDGE.text,))
+MATERIAL = Material(
+    "en", ASKED, (BRIDGE, TOWN), ("Orla Bridge", "Marl"), TOWN, "Ada Korb", (BRIDGE.text,)
+)
 
 
 def case_of(name: str, *read: str, material: Material = MATERIAL) -> Case:
@@ -36,19 +40,30 @@ def reply(text: str, finish: str = "stop") -> StepReply:
 
 
 def row_of(outputs: Mapping[str, object], *replies: StepReply) -> StepRow:
-    return StepRow(asked="a", step="s", number=0, outcome="first", outputs=dict(outputs), replies=replies)
+    return StepRow(
+        asked="a", step="s", number=0, outcome="first", outputs=dict(outputs), replies=replies
+    )
 
 
 def run(server: Server, folder: Path, *options: str) -> dict[str, Any]:
     """The tables of one run, by their titles' first words."""
     figures = folder / "figures.json"
-    arguments = ["--base-url", server.base_url, "--model", "m", "--keep", str(folder), "--json", str(figures)]
+    arguments = [
+        "--base-url",
+        server.base_url,
+        "--model",
+        "m",
+        "--keep",
+        str(folder),
+        "--json",
+        str(figures),
+    ]
     assert main(["models", *arguments, *options]) == 0
     tables = json.loads(figures.read_text(encoding="utf-8"))["tables"]
     return {title.partition(":")[0]: rows for title, rows in tables.items()}
 
 
-# --- the steps -------------------------------------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +116,7 @@ def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
     assert list(KeptRows(path, StepRow).rows) == ["a", "c"]
 
 
-# --- what is told of an answer ---------------------------------------------------------------------------------------
+# --- what is told of an answer --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -117,16 +132,22 @@ def test_a_cut_row_spoils_no_other(tmp_path: Path) -> None:
         ("summarize", {"description": "She lived to 1999."}, 0.0),
     ],
 )
-def test_quality_is_told_where_the_answer_is_known(step: str, outputs: Mapping[str, object], quality: float) -> None:
+def test_quality_is_told_where_the_answer_is_known(
+    step: str, outputs: Mapping[str, object], quality: float
+) -> None:
     assert marks_of(case_of(step), row_of(outputs, reply(""))).quality == quality
 
 
-# --- answers and the graph -------------------------------------------------------------------------------------------
+# --- answers and the graph ------------------------------------------------------------------------
 
 
 def test_a_graph_is_compared_by_names() -> None:
-    listed = ListedPassage("s", BRIDGE.title, BRIDGE.text, ("ADA KORB", "Orla Bridge"), (("Ada Korb", "Orla Bridge"),))
-    found = GraphRow(asked="", title="", names=("the Ada Korb", "Bert"), pairs=(("Orla Bridge", "Ada Korb"),))
+    listed = ListedPassage(
+        "s", BRIDGE.title, BRIDGE.text, ("ADA KORB", "Orla Bridge"), (("Ada Korb", "Orla Bridge"),)
+    )
+    found = GraphRow(
+        asked="", title="", names=("the Ada Korb", "Bert"), pairs=(("Orla Bridge", "Ada Korb"),)
+    )
     lost = GraphRow(asked="", title="", problem="cut")
     told = compared([listed, listed], [found, lost])
     assert (told["recall"], told["precision"], told["lost"]) == (0.25, 0.5, 0.5)
@@ -153,13 +174,18 @@ def listed_in(data: Path) -> None:
         "triples": [["Marl", "on", "Ems"], ["Marl"]],
     }
     write(data / "llm_outputs" / "musique_train100_openie_gpt35.jsonl.gz", openie)
-    write(data / "multihop" / "musique_train100_corpus.jsonl.gz", {"id": 3, "title": "Marl", "text": TOWN.text})
+    write(
+        data / "multihop" / "musique_train100_corpus.jsonl.gz",
+        {"id": 3, "title": "Marl", "text": TOWN.text},
+    )
 
 
 def test_a_passage_without_an_answer_is_lost(model_server: Server, tmp_path: Path) -> None:
     listed_in(tmp_path)
     model_server.misbehave({"kind": "refusal", "step": "extract", "text": "river Ems"})
-    told = run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")["graph"]
+    told = run(model_server, tmp_path, "--data", str(tmp_path), "--parts", "graph", "--limit", "2")[
+        "graph"
+    ]
     novel, _, wikipedia, rules = told.values()
     assert (novel["lost"], novel["recall"], novel["their recall"]) == (0.0, 1.0, 1.0)
     assert (wikipedia["lost"], wikipedia["found"]) == (1.0, 0)

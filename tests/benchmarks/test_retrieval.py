@@ -25,7 +25,9 @@ from flows.settings import load_settings
 from storage.answer_records import Passage
 from storage.evaluation_records import EvaluationQuestion
 
-SET = BenchmarkSet("set", "corpus.jsonl.gz", "questions.jsonl.gz", peers_field="lists", titles=False)
+SET = BenchmarkSet(
+    "set", "corpus.jsonl.gz", "questions.jsonl.gz", peers_field="lists", titles=False
+)
 
 
 def write(path: Path, *rows: Mapping[str, object]) -> None:
@@ -35,29 +37,49 @@ def write(path: Path, *rows: Mapping[str, object]) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    write(tmp_path / SET.corpus, {"pos": 0, "title": "A", "text": "a"}, {"pos": 1, "title": "B", "text": "b"})
+    write(
+        tmp_path / SET.corpus,
+        {"pos": 0, "title": "A", "text": "a"},
+        {"pos": 1, "title": "B", "text": "b"},
+    )
     asked = {"question": "A?", "gold_pos": [0], "type": "one", "lists": {"peer": ["B", "C"]}}
-    write(tmp_path / SET.questions, asked, {**asked, "question": "B?", "gold_pos": [1, 0], "type": "two"})
+    write(
+        tmp_path / SET.questions,
+        asked,
+        {**asked, "question": "B?", "gold_pos": [1, 0], "type": "two"},
+    )
     return tmp_path
 
 
 def test_a_set_is_read(data: Path, tmp_path: Path) -> None:
     questions = SET.read_questions(data, None)
-    assert [(question.question, question.gold_documents, question.kind) for question in questions] == [
-        ("A?", ("0",), "one"), ("B?", ("1", "0"), "two"),
-    ]  # fmt: skip
+    assert [
+        (question.question, question.gold_documents, question.kind) for question in questions
+    ] == [
+        ("A?", ("0",), "one"),
+        ("B?", ("1", "0"), "two"),
+    ]
     assert SET.read_peers(data) == {"peer": [("1", "C"), ("1", "C")]}
     (written,) = SET.write(data, tmp_path)
     assert [json.loads(line) for line in written.read_text().splitlines()] == [
-        {"id": "0", "text": "a"}, {"id": "1", "text": "b"},
-    ]  # fmt: skip
+        {"id": "0", "text": "a"},
+        {"id": "1", "text": "b"},
+    ]
 
 
 def test_rankings_are_judged_whole_and_by_kind(data: Path) -> None:
     questions, found = SET.read_questions(data, None), [["0", "1"], ["1", "2", "0"]]
-    assert quality(questions, found, [1, 3]) == {"recall@1": 0.75, "recall@3": 1.0, "all@1": 0.5, "all@3": 1.0}
+    assert quality(questions, found, [1, 3]) == {
+        "recall@1": 0.75,
+        "recall@3": 1.0,
+        "all@1": 0.5,
+        "all@3": 1.0,
+    }
     kinds = by_kind(questions, found, [1])
-    assert {kind: (row["questions"], row["all@1"]) for kind, row in kinds.items()} == {"one": (1, 1.0), "two": (1, 0.0)}
+    assert {kind: (row["questions"], row["all@1"]) for kind, row in kinds.items()} == {
+        "one": (1, 1.0),
+        "two": (1, 0.0),
+    }
 
 
 @pytest.mark.slow
@@ -69,18 +91,46 @@ def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFi
         "Ada Korb": "Ada Korb was an engineer. She was born in Marl.",
         "Ned Cobb": "Ned Cobb was a boxer. He was born in Velin.",
     }
-    passages = [{"id": place, "title": title, "text": text} for place, (title, text) in enumerate(texts.items())]
+    passages = [
+        {"id": place, "title": title, "text": text}
+        for place, (title, text) in enumerate(texts.items())
+    ]
     write(folder / "hotpot_train100_corpus.jsonl.gz", *passages)
-    asked = {"question": "Where was the designer of Orla Bridge born?", "gold_ids": [0, 1], "type": "bridge"}
-    choice = {**asked, "gold_ids": [1, 2], "question": "Who was a boxer, Ned Cobb or Ada Korb?", "answer": "Ned Cobb"}
+    asked = {
+        "question": "Where was the designer of Orla Bridge born?",
+        "gold_ids": [0, 1],
+        "type": "bridge",
+    }
+    choice = {
+        **asked,
+        "gold_ids": [1, 2],
+        "question": "Who was a boxer, Ned Cobb or Ada Korb?",
+        "answer": "Ned Cobb",
+    }
     write(folder / "hotpot_train100_questions.jsonl.gz", {**asked, "answer": "Marl"}, choice)
-    options = ["--data", str(tmp_path), "--sets", "hotpot_train100", "--json", str(tmp_path / "found.json")]
+    options = [
+        "--data",
+        str(tmp_path),
+        "--sets",
+        "hotpot_train100",
+        "--json",
+        str(tmp_path / "found.json"),
+    ]
     assert main(["retrieval", *options]) == 0
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["command"].startswith("python -m benchmarks retrieval --data")
-    tables = {title.removeprefix("hotpot_train100: "): rows for title, rows in found["tables"].items()}
+    tables = {
+        title.removeprefix("hotpot_train100: "): rows for title, rows in found["tables"].items()
+    }
     standing = "the answer of 1 questions stands in the context"
-    assert list(tables) == ["cost", "as they stand", "by kind", "made worse", "a part left out", standing]
+    assert list(tables) == [
+        "cost",
+        "as they stand",
+        "by kind",
+        "made worse",
+        "a part left out",
+        standing,
+    ]
     assert tables["as they stand"]["trellis"]["all@2"] == 1.0
     assert tables[standing]["share"].keys() == CONTEXTS.keys()
     assert tables[standing]["share"]["auto"] == 1.0
@@ -91,14 +141,24 @@ def test_a_set_is_measured_in_every_way(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(("name", "known"), [("Tomas Reyd", True), ("Ana Korb", False)])
 def test_a_foreign_question_is_left_out_where_its_answer_is_known(name: str, known: bool) -> None:
-    passage = Passage(document="d", title="Tomas Reyd", chunk="chk_d", score=1.0, text="He was born in Velin.")
+    passage = Passage(
+        document="d", title="Tomas Reyd", chunk="chk_d", score=1.0, text="He was born in Velin."
+    )
     question = EvaluationQuestion(id="q", question=f"Where was {name} born?", answers=("Velin",))
     assert known_here(question, [passage]) is known
 
 
 DOCUMENTS = (
-    {"id": "a", "title": "Orla Bridge", "text": "Orla Bridge was designed by Ada Korb. It was opened in 1931."},
-    {"id": "b", "title": "Ada Korb", "text": "Ada Korb was born in Marl. She designed Orla Bridge."},
+    {
+        "id": "a",
+        "title": "Orla Bridge",
+        "text": "Orla Bridge was designed by Ada Korb. It was opened in 1931.",
+    },
+    {
+        "id": "b",
+        "title": "Ada Korb",
+        "text": "Ada Korb was born in Marl. She designed Orla Bridge.",
+    },
     {"id": "c", "title": "Marl", "text": "Marl is a town on the river Ems. It has a market."},
 )
 
@@ -110,13 +170,16 @@ def written(data: Path, folder: Path) -> list[Path]:
 
 
 SMALL = CompareSet(
-    name="small", measures=("answer_in_text", "abstention"), files=(), write=written,
+    name="small",
+    measures=("answer_in_text", "abstention"),
+    files=(),
+    write=written,
     ask=lambda data, limit: [
         EvaluationQuestion(id="1", question="Who designed Orla Bridge?", answers=("Ada Korb",)),
         EvaluationQuestion(id="2", question="How long is Orla Bridge?", answerable=False),
     ][:limit],
     embedding="none",
-)  # fmt: skip
+)
 
 
 def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> None:
@@ -140,7 +203,10 @@ def test_a_question_that_breaks_is_noted_and_counts_as_wrong(tmp_path: Path) -> 
             "lacks multihop/2wiki_101_peers.jsonl.gz, multihop/",
         ),
         (["answers", "--data", ".", "--sets", "cmrc2018_zh"], "cmrc2018_zh_dev_passages.jsonl.gz"),
-        (["compare", "--data", ".", "--sets", "kevin_scott"], "corpora/kevin_scott_podcast.jsonl.gz"),
+        (
+            ["compare", "--data", ".", "--sets", "kevin_scott"],
+            "corpora/kevin_scott_podcast.jsonl.gz",
+        ),
         (["extraction"], "--data DIR"),
         (["linking"], "--texts DIR"),
     ],
@@ -158,14 +224,21 @@ def test_what_is_missing_is_named(
 
 
 async def test_each_way_reads_what_it_says(tmp_path: Path) -> None:
-    rows = [("Ada Korb", "spouse", "Tomas Reyd"), ("Tomas Reyd", "place of birth", "Velin"), ("Velin", "river", "Orla")]
+    rows = [
+        ("Ada Korb", "spouse", "Tomas Reyd"),
+        ("Tomas Reyd", "place of birth", "Velin"),
+        ("Velin", "river", "Orla"),
+    ]
     source = tmp_path / "kb.csv"
     source.write_text("s,p,o\n" + "".join(f"{s},{p},{o}\n" for s, p, o in rows), encoding="utf-8")
     settings = load_settings({"workspace": tmp_path / "ws", "embedding": "none"})
     await build_index([source], IndexOptions(), open_runtime(settings))
     with open_session(open_runtime(settings)) as session:
         start = start_of("What is the place of birth of the spouse of Ada Korb?", session)
-        found = {name: walk(start) for name, walk in ways_of(session, undirected(tmp_path / "ws")).items()}
+        found = {
+            name: walk(start)
+            for name, walk in ways_of(session, undirected(tmp_path / "ws")).items()
+        }
     assert "Ada Korb" not in start.question
     assert set(found["bfs"].values) == {"Tomas Reyd", "Velin"}
     assert found["pagerank"].values == ("Tomas Reyd",)

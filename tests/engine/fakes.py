@@ -120,7 +120,9 @@ class Scripted(ServedLM):
 class AsWritten(ChatAdapter):
     """Lets the fake model say an answer as it stands, without DSPy's headings."""
 
-    def format_field_with_value(self, fields_with_values: dict[FieldInfoWithName, Any], *_: object) -> str:
+    def format_field_with_value(
+        self, fields_with_values: dict[FieldInfoWithName, Any], *_: object
+    ) -> str:
         return str(next(iter(fields_with_values.values())))
 
 

@@ -187,7 +187,9 @@ def test_a_text_that_would_lose_a_part_is_not_read(answer: str) -> None:
         JSON.read(WRITE, answer)
 
 
-@pytest.mark.parametrize("answer", ["{" * 100_000, '{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000, "{'a': '" * 9_000])
+@pytest.mark.parametrize(
+    "answer", ["{" * 100_000, '{"' * 50_000, '{"a":' * 50_000, "{}" * 50_000, "{'a': '" * 9_000]
+)
 def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
     began = time.process_time()
     with pytest.raises(NotAsAsked):
@@ -279,7 +281,9 @@ def test_an_odd_line_costs_itself_alone(odd: str, left_out: str) -> None:
     assert re.match(left_out, told)
 
 
-@pytest.mark.parametrize("line", ["R\tAda\tVelin\tmet\tx\tstrong\tb", "R\tAda\tVelin\tmet\tx\t-3\tb"])
+@pytest.mark.parametrize(
+    "line", ["R\tAda\tVelin\tmet\tx\tstrong\tb", "R\tAda\tVelin\tmet\tx\t-3\tb"]
+)
 def test_a_strength_that_is_no_number_costs_itself_alone(line: str) -> None:
     (link,) = RECORDS.read(EXTRACT, line)["found"].relations  # type: ignore[attr-defined]
     assert (link.target, link.strength, link.keys) == ("Velin", 1.0, ("b",))
@@ -377,8 +381,12 @@ def test_a_stream_shows_no_thinking(raw: str, shown: str, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("ascii_only", [True, False])
-@pytest.mark.parametrize("text", ['a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"])
-def test_a_text_field_is_shown_while_its_json_is_written(text: str, ascii_only: bool, size: int) -> None:
+@pytest.mark.parametrize(
+    "text", ['a "quote"', "back\\slash\\", "line\nbreak\ttab", "中文 😀 é", "", "\\u0041"]
+)
+def test_a_text_field_is_shown_while_its_json_is_written(
+    text: str, ascii_only: bool, size: int
+) -> None:
     raw = json.dumps({"written": {"answer": text, "values": ["answer"]}}, ensure_ascii=ascii_only)
     field = TextField("answer")
     assert "".join(field.add(raw[at : at + size]) for at in range(0, len(raw), size)) == text

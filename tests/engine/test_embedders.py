@@ -93,7 +93,9 @@ def test_so_many_of_a_vectors_numbers_as_are_asked_for(bundled: BundledMiniLM) -
 
 
 @pytest.mark.slow
-def test_sentence_transformers_gives_the_same_and_its_prompts(bundled: BundledMiniLM, tmp_path: Path) -> None:
+def test_sentence_transformers_gives_the_same_and_its_prompts(
+    bundled: BundledMiniLM, tmp_path: Path
+) -> None:
     reference = SentenceTransformerEmbedder(str(bundled_folder()))
     assert (bundled.embed(TEXTS) * reference.embed(TEXTS)).sum(axis=1).min() >= 0.99999
     assert (reference.max_tokens, reference.dimension) == (256, 384)
@@ -129,7 +131,9 @@ def test_vectors_do_not_depend_on_order_company_or_thread(bundled: BundledMiniLM
 
 @pytest.mark.parametrize("limit", [256, 40])
 @pytest.mark.parametrize("text", [*TEXTS, "word" * 80 + LONG, "长文本。" * 400, "\n\n  " + LONG])
-def test_windows_cover_the_text_and_each_fits(bundled: BundledMiniLM, text: str, limit: int) -> None:
+def test_windows_cover_the_text_and_each_fits(
+    bundled: BundledMiniLM, text: str, limit: int
+) -> None:
     windows = bundled.windows(text, limit)
     assert "".join(text[start:end] for start, end in windows) == text
     sizes = [len(bundled._tokens(text[start:end])) + 2 for start, end in windows]
@@ -168,7 +172,9 @@ def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None
 # --- served --------------------------------------------------------------------------------------
 
 
-def served(url: str, cache: Memory | None = None, sleep: Callable[[float], None] = time.sleep) -> ApiEmbedder:
+def served(
+    url: str, cache: Memory | None = None, sleep: Callable[[float], None] = time.sleep
+) -> ApiEmbedder:
     where = Endpoint("m", "m", url, "sk-secret", "text", listed=False)
     return ApiEmbedder(where, cache, sleep=sleep)
 
@@ -301,7 +307,9 @@ def serving(refuses: Refuses, change: Callable[[Rows], Rows] = list) -> Iterator
         (413, "Request Entity Too Large", 16, [64, 32, 16]),
     ],
 )
-def test_a_largest_batch_is_learnt_from_the_refusal(status: int, words: str, most: int, tried: list[int]) -> None:
+def test_a_largest_batch_is_learnt_from_the_refusal(
+    status: int, words: str, most: int, tried: list[int]
+) -> None:
     with serving(lambda it: (status, words) if len(it["input"]) > most else None) as (url, bodies):
         vectors = served(url, sleep=lambda _: None).embed(MANY)
         assert np.allclose(vectors, [embed(text, 384) for text in MANY], atol=1e-5)

@@ -51,7 +51,9 @@ def test_a_key_is_masked_however_it_is_written(written: str) -> None:
         assert mask_keys(said.format(written)) == said.format(MASK)
 
 
-@pytest.mark.parametrize("word", ["", "x", "none", "EMPTY", "ollama", "sk-1234", "lm-studio", "Not-Needed", "password"])
+@pytest.mark.parametrize(
+    "word", ["", "x", "none", "EMPTY", "ollama", "sk-1234", "lm-studio", "Not-Needed", "password"]
+)
 def test_a_word_that_is_no_secret_stays(word: str) -> None:
     keep_secret((word, None))
     text = f"x none of the {word} is EMPTY: {word}word"
@@ -59,7 +61,11 @@ def test_a_word_that_is_no_secret_stays(word: str) -> None:
 
 
 def test_what_an_address_and_the_environment_hold_is_masked() -> None:
-    keep_secret(secrets_of_address("https://me:pa%2Fss-4711@host/v1?api-version=2024-02-15&api_key=in-the-query"))
+    keep_secret(
+        secrets_of_address(
+            "https://me:pa%2Fss-4711@host/v1?api-version=2024-02-15&api_key=in-the-query"
+        )
+    )
     keep_secret(secrets_of_address("https://a-token-alone@host/v1"))
     keep_secret(secrets_of_address("https://you:short@host/v1"))
     assert list(secrets_of_address("http://[broken")) == list(secrets_of_address(None)) == []
@@ -106,7 +112,9 @@ def raised() -> Exception:
             raise FileNotFoundError(2, f"no {PLAIN}", f"{PLAIN}.txt") from error
     except FileNotFoundError as error:
         try:
-            raise ExceptionGroup("both", [BadKey(f"bad {PLAIN}"), RuntimeError({"headers": [PLAIN]}, PLAIN.encode())])
+            raise ExceptionGroup(
+                "both", [BadKey(f"bad {PLAIN}"), RuntimeError({"headers": [PLAIN]}, PLAIN.encode())]
+            )
         except ExceptionGroup as group:
             group.__context__ = error
             return group

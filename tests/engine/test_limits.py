@@ -16,7 +16,9 @@ from tests.engine.fakes import ManualTime, budget
 Seen = list[tuple[float, str]]
 
 
-async def _one(limits: Limits, time: ManualTime, seen: Seen, name: str, priority: int = 0, tokens: int = 1) -> None:
+async def _one(
+    limits: Limits, time: ManualTime, seen: Seen, name: str, priority: int = 0, tokens: int = 1
+) -> None:
     async with limits.slot(priority, tokens) as start:
         seen.append((time.now, name))
         await time.clock.sleep(1.0)
@@ -50,7 +52,9 @@ async def test_no_more_starts_than_allowed(
     tmp_path: Path,
 ) -> None:
     time, seen = ManualTime(), Seen()
-    limits = Limits(concurrency, budget(tmp_path, time, rpm, tpm) if rpm or tpm else None, time.clock)
+    limits = Limits(
+        concurrency, budget(tmp_path, time, rpm, tpm) if rpm or tpm else None, time.clock
+    )
     await time.run(*(_one(limits, time, seen, *call) for call in calls))
     assert [name for _, name in seen] == [call[0] for call in calls]
     assert [at for at, _ in seen] == pytest.approx(starts, abs=0.6)
@@ -119,7 +123,9 @@ def test_threads_with_loops_of_their_own_share_the_limit() -> None:
 PRICE = Price(1.0, 10.0)
 
 
-async def call(budget: SpendBudget, most: tuple[int, int], used: tuple[int, int], pause: float = 0.0) -> int:
+async def call(
+    budget: SpendBudget, most: tuple[int, int], used: tuple[int, int], pause: float = 0.0
+) -> int:
     async with budget.reserved(*most, PRICE) as bill:
         await asyncio.sleep(pause)
         bill.used = used
@@ -128,7 +134,9 @@ async def call(budget: SpendBudget, most: tuple[int, int], used: tuple[int, int]
 
 async def test_a_call_waits_for_those_under_way_and_then_fits() -> None:
     budget = SpendBudget(tokens=1_000)
-    ended = await asyncio.gather(call(budget, (0, 900), (0, 100), 0.05), call(budget, (0, 800), (0, 800)))
+    ended = await asyncio.gather(
+        call(budget, (0, 900), (0, 100), 0.05), call(budget, (0, 800), (0, 800))
+    )
     assert list(ended) == [100, 800]
 
 

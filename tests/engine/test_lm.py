@@ -177,7 +177,9 @@ WHOLE_JSON = replace(ITEMS, by_item=False)
         (TEXT, call_of(), False, None),
     ],
 )
-def test_what_stands_of_a_cut_or_looping_answer(text: str, call: Call, loops: bool, kept: str | None) -> None:
+def test_what_stands_of_a_cut_or_looping_answer(
+    text: str, call: Call, loops: bool, kept: str | None
+) -> None:
     assert goes_round(text, call) is loops
     assert standing(text, call) == kept
 

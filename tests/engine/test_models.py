@@ -38,7 +38,9 @@ def test_a_name_means_a_server(name: str, url: str | None, model: str, address: 
     assert (found.model, found.url, found.key) == (model, address, "k")
 
 
-@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-5", "gemini/gemini-3.5-flash", "bedrock/x", "azure/y"])
+@pytest.mark.parametrize(
+    "name", ["anthropic/claude-sonnet-5", "gemini/gemini-3.5-flash", "bedrock/x", "azure/y"]
+)
 def test_other_providers_go_through_dspy(name: str) -> None:
     assert endpoint(ModelChoice(name), {}) is None
 
@@ -55,7 +57,9 @@ def test_other_providers_go_through_dspy(name: str) -> None:
         (ModelChoice("openai/x", "file:///etc/passwd"), "http://localhost:11434/v1"),
     ],
 )
-def test_a_name_that_cannot_be_meant_is_an_error_with_the_choices(choice: ModelChoice, words: str) -> None:
+def test_a_name_that_cannot_be_meant_is_an_error_with_the_choices(
+    choice: ModelChoice, words: str
+) -> None:
     with pytest.raises(ModelMisconfigured) as caught:
         Models({"answer": choice})
     assert words in caught.value.remedy
@@ -80,7 +84,9 @@ def test_prices_are_known_or_none() -> None:
     assert price.cost(1_000_000, 1_000_000) == pytest.approx(0.75)
     assert price_of("ollama_chat/qwen3:8b") is None
     assert price_of("openai/gpt-4o-mini-turbo") is None
-    assert price_of("ollama/llama3") is None, "what its user serves is not free, but of unknown price"
+    assert price_of("ollama/llama3") is None, (
+        "what its user serves is not free, but of unknown price"
+    )
     own = Models({"answer": ModelChoice("openai/gpt-5", OWN)}).lm("answer")
     assert own.terms.price is None, "a proxy has no list price"
 
@@ -114,7 +120,9 @@ async def test_a_question_has_a_ledger_of_its_own_and_shares_the_limits(models: 
     assert own.lm("answer") is models.lm("extract")
 
 
-def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.WarningsRecorder) -> None:
+def test_connections_close_with_the_loop(
+    model_server: Server, recwarn: pytest.WarningsRecorder
+) -> None:
     models = made(model_server)
     for number in range(3):
         asyncio.run(Summarize(models).run("Ada", (f"s{number}",)))
@@ -124,7 +132,10 @@ def test_connections_close_with_the_loop(model_server: Server, recwarn: pytest.W
 def test_it_is_called_without_a_loop_and_from_threads(plain_models: Models) -> None:
     step = Extract(plain_models)
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(step.module(**EXTRACT).found)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(step.module(**EXTRACT).found))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -31,7 +31,9 @@ PASSAGES = [
 
 
 def served(url: str) -> ApiReranker:
-    return ApiReranker(Endpoint("m", "m", url, "sk-secret", "text", listed=False), sleep=lambda _: None)
+    return ApiReranker(
+        Endpoint("m", "m", url, "sk-secret", "text", listed=False), sleep=lambda _: None
+    )
 
 
 def order(scores: Sequence[float]) -> list[int]:
@@ -85,7 +87,9 @@ def test_a_served_reranker_by_name_or_address(name: str, url: str | None, addres
     assert reranker._api.address == address
 
 
-def test_other_names_are_models_on_this_machine_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_names_are_models_on_this_machine_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in (
         str(tmp_path),
         "cross-encoder/ms-marco-MiniLM-L6-v2",
@@ -108,7 +112,11 @@ def test_a_cross_encoder_reads_a_long_passage_to_its_end_and_is_entered(tmp_path
     folder = tiny_cross_encoder(tmp_path / "tiny", ["LABEL_0"])
     long = "The bridge is old. " * 300 + "It was green. " * 4
     meter = Meter()
-    scores = CrossEncoderReranker(folder).metered(meter).scores("it was green", [long, "the bridge is new ."])
+    scores = (
+        CrossEncoderReranker(folder)
+        .metered(meter)
+        .scores("it was green", [long, "the bridge is new ."])
+    )
     short, *parts = CrossEncoder(folder).predict(
         [("it was green", text) for text in ("the bridge is new .", *stretches(long))]
     )
@@ -133,7 +141,9 @@ def test_a_long_passage_is_read_in_stretches_to_its_end() -> None:
 @pytest.mark.slow
 def test_of_an_inference_model_entailment_counts(tmp_path: Path) -> None:
     biases = [math.log(0.2), math.log(0.7), math.log(0.1)]
-    folder = tiny_cross_encoder(tmp_path / "nli", ["contradiction", "ENTAILMENT", "neutral"], biases)
+    folder = tiny_cross_encoder(
+        tmp_path / "nli", ["contradiction", "ENTAILMENT", "neutral"], biases
+    )
     scorer = CrossEncoderScorer(folder)
     assert scorer("it was green", [OLD, GREEN]) == pytest.approx(0.7, abs=1e-6)
     assert scorer("it was green", []) == 0.0
@@ -159,7 +169,9 @@ def test_what_cannot_be_used_is_refused_with_a_remedy(
     words: str,
     tmp_path: Path,
 ) -> None:
-    made = kind(tiny_cross_encoder(tmp_path / "tiny", labels) if labels else "trellis/no-such-model")
+    made = kind(
+        tiny_cross_encoder(tmp_path / "tiny", labels) if labels else "trellis/no-such-model"
+    )
     use = made.scores if isinstance(made, CrossEncoderReranker) else made
     with pytest.raises(ModelUnavailable, match=words):
         use("it was green", [GREEN])

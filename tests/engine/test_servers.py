@@ -55,7 +55,9 @@ CALL = Call(
 SAID = "Ada is here."
 
 
-def lm_at(url: str, timeout: float | None = 60.0, *, own: bool = False, key: str | None = "sk-secret") -> ServedLM:
+def lm_at(
+    url: str, timeout: float | None = 60.0, *, own: bool = False, key: str | None = "sk-secret"
+) -> ServedLM:
     """A model `m` at this address."""
     address = without_user(url)
     habits = HABITS.setdefault((address, "openai/m"), Habits("json_schema"))
@@ -402,7 +404,9 @@ async def test_calls_at_one_time_all_learn_from_one_refusal() -> None:
         ({"detail": "the field 'foo' is missing"}, ModelRefused),
     ],
 )
-async def test_what_cannot_be_learnt_is_told_in_the_servers_words(words: object, kind: type[EngineError]) -> None:
+async def test_what_cannot_be_learnt_is_told_in_the_servers_words(
+    words: object, kind: type[EngineError]
+) -> None:
     server = refusing(words, lambda _: True)
     async with server.lm() as lm:
         with pytest.raises(EngineError) as caught:
@@ -545,7 +549,9 @@ async def test_an_error_of_a_provider_never_holds_the_key(
     fake = Anthropic(*[(status, "authentication_error", words)] * 3)
     with pytest.raises(EngineError) as caught:
         await fake.asked()
-    assert (type(caught.value) is BadKey, len(fake.bodies)) == ((False, 3) if status == 500 else (True, 1))
+    assert (type(caught.value) is BadKey, len(fake.bodies)) == (
+        (False, 3) if status == 500 else (True, 1)
+    )
     told = "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr())
     assert "sk-secret" not in told
     assert "hf-of-the-environment" not in told

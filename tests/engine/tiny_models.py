@@ -20,7 +20,9 @@ def tiny_cross_encoder(
     folder.mkdir(exist_ok=True)
     known = list(dict.fromkeys([*WORDS, *words]))
     (folder / "vocab.txt").write_text("\n".join(known), encoding="utf-8")
-    BertTokenizer(vocab=str(folder / "vocab.txt"), vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
+    BertTokenizer(
+        vocab=str(folder / "vocab.txt"), vocab_file=str(folder / "vocab.txt")
+    ).save_pretrained(folder)
     numbered = dict(enumerate(labels))
     model = BertForSequenceClassification(
         BertConfig(

@@ -11,14 +11,37 @@ from tests.flows.conftest import Command, Ended
 from tests.workspaces import indexed, write_rows
 
 ROWS = (
-    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb."},
+    {
+        "id": "bridge",
+        "title": "Orla Bridge",
+        "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931.",
+    },
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb.",
+    },
     {"id": "light", "title": "Holm Light", "text": "Holm Light was built by Mira Sand in 1902."},
 )
 QUESTIONS = (
-    {"id": "q1", "question": "Who designed Orla Bridge?", "answers": ["Tomas Reyd"], "gold_documents": ["bridge"]},
-    {"id": "q2", "question": "Where was Tomas Reyd born?", "answers": ["Velin"], "gold_documents": ["reyd"]},
-    {"id": "q3", "question": "Who built Holm Light?", "answers": ["Mira Sand"], "gold_documents": ["light"]},
+    {
+        "id": "q1",
+        "question": "Who designed Orla Bridge?",
+        "answers": ["Tomas Reyd"],
+        "gold_documents": ["bridge"],
+    },
+    {
+        "id": "q2",
+        "question": "Where was Tomas Reyd born?",
+        "answers": ["Velin"],
+        "gold_documents": ["reyd"],
+    },
+    {
+        "id": "q3",
+        "question": "Who built Holm Light?",
+        "answers": ["Mira Sand"],
+        "gold_documents": ["light"],
+    },
 )
 
 
@@ -53,13 +76,17 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bench(three: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(
+    three: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Bench:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     return Bench(copy_of(three, tmp_path / "ws"), tmp_path, capsys)
 
 
 @pytest.fixture
-def sourced(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+def sourced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Bench:
     """The same, made of `rows.jsonl` in its folder, for a test that indexes again."""
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     return Bench(indexed(tmp_path, ROWS), tmp_path, capsys)

@@ -1,4 +1,6 @@
-"""An evaluation: what it asks and asks only once, its gate and its page, and questions that are watched."""
+"""An evaluation: what it asks and asks only once, its gate and its page, and questions that are
+watched.
+"""
 
 import asyncio
 import json
@@ -38,7 +40,11 @@ UNEQUAL = {"number", "reused", "seconds"}
 
 
 def value(report: Any, system: str, measure: str) -> float:
-    (mean,) = [row["value"] for row in report["scores"] if (row["system"], row["measure"]) == (system, measure)]
+    (mean,) = [
+        row["value"]
+        for row in report["scores"]
+        if (row["system"], row["measure"]) == (system, measure)
+    ]
     return float(mean)
 
 
@@ -47,7 +53,9 @@ def apart_from_time(report: EvaluationReport) -> object:
     timed = {"scores", "differences", "wins", "costs"}
     kept: dict[str, object] = report.model_dump(exclude=UNEQUAL | timed)
     for name in timed - {"costs"}:
-        kept[name] = [row for row in getattr(report, name) if getattr(row, "measure", "") != "seconds"]
+        kept[name] = [
+            row for row in getattr(report, name) if getattr(row, "measure", "") != "seconds"
+        ]
     clock = {"seconds": True, "cached_calls": True}
     without: Any = {**clock, "by_step": {"__all__": clock}}
     return kept | {"costs": [row.model_dump(exclude=without) for row in report.costs]}
@@ -81,9 +89,17 @@ def test_without_a_model_nothing_is_judged(bench: Bench) -> None:
 
 
 def test_a_judge_compares_every_two_systems(bench: Bench, scripted: Server) -> None:
-    long = bench.recorded("long", *(f"{row['answers'][0]}, as was told for many years." for row in QUESTIONS))
-    ran = bench.evaluate(long, bench.recorded("short", "Reyd", "Velin", "Sand"), more=["--judge", "overall"])
-    won = {(row["first"], row["second"]): row["won"] for row in ran.json["wins"] if row["by"] == "overall"}
+    long = bench.recorded(
+        "long", *(f"{row['answers'][0]}, as was told for many years." for row in QUESTIONS)
+    )
+    ran = bench.evaluate(
+        long, bench.recorded("short", "Reyd", "Velin", "Sand"), more=["--judge", "overall"]
+    )
+    won = {
+        (row["first"], row["second"]): row["won"]
+        for row in ran.json["wins"]
+        if row["by"] == "overall"
+    }
     assert won == {("long", "short"): 3, ("short", "long"): 0}
     assert ran.json["judge"]["judgements"] == 6
     assert calls(scripted) == 6
@@ -98,30 +114,42 @@ def test_a_rubric_is_a_measure_and_the_page_tells_each_step(bench: Bench, script
     assert 0 < value(ran.json, "mix", "comprehensiveness") <= 100
     steps = ran.json["costs"][0]["by_step"]
     assert {step: used["calls"] for step, used in steps.items()} == {"keywords": 3, "answer": 3}
-    assert sum(used["input_tokens"] for used in steps.values()) == ran.json["costs"][0]["input_tokens"]
+    assert (
+        sum(used["input_tokens"] for used in steps.values()) == ran.json["costs"][0]["input_tokens"]
+    )
     assert "<td>keywords</td><td>3</td>" in page.read_text(encoding="utf-8")
 
 
 def kept_answers(workspace: Path) -> int:
     """Of evaluations that have not ended."""
     with sqlite3.connect(workspace / "side.sqlite") as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'").fetchone():
+        if not connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'evaluated_answers'"
+        ).fetchone():
             return 0  # the file is being made
         return int(connection.execute("SELECT count(*) FROM evaluated_answers").fetchone()[0])
 
 
-def test_a_key_in_answers_of_another_program_is_masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_answers_of_another_program_is_masked(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/m")
     monkeypatch.setenv("TRELLIS_LM_API_KEY", "sk-a-key-of-a-server")
     told = bench.recorded("theirs", "Reyd by sk-a-key-of-a-server", "Velin", "Sand")
     assert bench.evaluate(told).code == 0
-    (answer,) = [row for row in Workspace(bench.workspace).evaluations.read(1).answers if row.question == "q1"]
+    (answer,) = [
+        row
+        for row in Workspace(bench.workspace).evaluations.read(1).answers
+        if row.question == "q1"
+    ]
     assert answer.answer is not None
     assert answer.answer.answer == "Reyd by [key masked]"
 
 
 def test_a_budget_ends_it_and_what_was_answered_is_kept(bench: Bench, scripted: Server) -> None:
-    read = bench("ask", "Who is Ana Korb?", "--mode", "naive", "--json").json["usage"]["input_tokens"]
+    read = bench("ask", "Who is Ana Korb?", "--mode", "naive", "--json").json["usage"][
+        "input_tokens"
+    ]
     # Room for what one call reads and may write (4096 tokens at most), and for no second one.
     ran = bench.evaluate("naive", more=["--budget-tokens", str(read + 4096 + 300)])
     assert (ran.code, json.loads(bench("evaluate", "--list", "--json").out)) == (3, [])
@@ -132,13 +160,26 @@ def test_a_budget_ends_it_and_what_was_answered_is_kept(bench: Bench, scripted: 
     assert scripted.stats()["repeated"] == 0
 
 
-def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(bench: Bench, scripted: Server) -> None:
-    systems = ("naive", "mode=hybrid,effort=low,name=hybrid", bench.recorded("other", "Tomas Reyd", "Oslo", "Sand"))
+def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(
+    bench: Bench, scripted: Server
+) -> None:
+    systems = (
+        "naive",
+        "mode=hybrid,effort=low,name=hybrid",
+        bench.recorded("other", "Tomas Reyd", "Oslo", "Sand"),
+    )
     arguments = [part for system in systems for part in ("--system", system)]
     command = [
-        sys.executable, "-m", "flows", "evaluate", "--workspace", str(bench.workspace), "--questions",
-        str(bench.questions), *arguments,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "flows",
+        "evaluate",
+        "--workspace",
+        str(bench.workspace),
+        "--questions",
+        str(bench.questions),
+        *arguments,
+    ]
     copy = copy_of(bench.workspace, bench.folder / "copy")
     for answered in (2, 4):
         # The calls after those are never answered: they are under way when the kill comes.
@@ -147,7 +188,10 @@ def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(bench: Be
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
             least = answered + len(QUESTIONS)
-            wait_for(partial(lambda least: kept_answers(bench.workspace) >= least, least), "the first answers")
+            wait_for(
+                partial(lambda least: kept_answers(bench.workspace) >= least, least),
+                "the first answers",
+            )
         finally:
             process.kill()
             process.wait()
@@ -155,7 +199,9 @@ def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(bench: Be
     scripted.misbehave()
     report = asyncio.run(run_evaluation(systems, bench.questions, workspace=bench.workspace))
     assert report.reused == 4 + len(QUESTIONS)
-    assert scripted.stats()["repeated"] == 2, "only what was under way at the second kill is asked again"
+    assert scripted.stats()["repeated"] == 2, (
+        "only what was under way at the second kill is asked again"
+    )
     undisturbed = asyncio.run(run_evaluation(systems, bench.questions, workspace=copy))
     assert undisturbed.reused == 0
     assert apart_from_time(report) == apart_from_time(undisturbed)
@@ -163,18 +209,27 @@ def test_killed_twice_it_asks_nothing_again_and_ends_as_if_undisturbed(bench: Be
 
 def test_a_gate_holds_back_what_got_worse(bench: Bench) -> None:
     gate = bench.folder / "gate.toml"
-    gate.write_text('[[gate]]\nmeasure = "exact_match"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8")
+    gate.write_text(
+        '[[gate]]\nmeasure = "exact_match"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8"
+    )
     good = bench.recorded("kb", "Tomas Reyd", "Velin", "Mira Sand")
     nothing = bench.evaluate(good, more=["--gate", str(gate)])
     assert (nothing.code, "accepted" in nothing.err) == (2, True)
     assert bench.evaluate(good, more=["--accept"]).code == 0
     assert bench.evaluate(good, more=["--gate", str(gate)]).code == 0
-    worse = bench.evaluate(bench.recorded("kb", "Tomas Reyd", "Oslo", "Mira Sand"), more=["--gate", str(gate)])
+    worse = bench.evaluate(
+        bench.recorded("kb", "Tomas Reyd", "Oslo", "Mira Sand"), more=["--gate", str(gate)]
+    )
     assert worse.code == 6
     assert worse.json["gate"][0] | {"accepted": 0} == {
-        "measure": "exact_match", "system": "kb", "margin": 0.1, "value": 0.6667, "before": 1.0, "accepted": 0,
+        "measure": "exact_match",
+        "system": "kb",
+        "margin": 0.1,
+        "value": 0.6667,
+        "before": 1.0,
+        "accepted": 0,
         "holds": False,
-    }  # fmt: skip
+    }
     assert "exact_match of kb went from 1 to 0.6667" in worse.err
 
 
@@ -182,7 +237,10 @@ def test_the_page_is_text_whatever_answers_hold(bench: Bench) -> None:
     evil = '<script>alert(1)</script> <img src=x onerror="alert(2)"> [x](javascript:alert(3))'
     write = [{**QUESTIONS[0], "question": f"Who {evil}?"}, *QUESTIONS[1:]]
     bench.questions.write_text("".join(json.dumps(row) + "\n" for row in write), encoding="utf-8")
-    systems = (bench.recorded("good", "Tomas Reyd", "Velin", "Mira Sand"), bench.recorded("evil", evil, evil, evil))
+    systems = (
+        bench.recorded("good", "Tomas Reyd", "Velin", "Mira Sand"),
+        bench.recorded("evil", evil, evil, evil),
+    )
     html, markdown = bench.folder / "page.html", bench.folder / "page.md"
     assert bench.evaluate(*systems, more=["--page", str(html)]).code == 0
     assert bench("evaluate", "--show", "1", "--page", str(markdown), "--against", "1").code == 0
@@ -253,11 +311,17 @@ VALUES = values_of(
 
 def test_a_mean_has_an_interval_that_the_seed_decides() -> None:
     rows = mean_scores(VALUES, ["f1"], ["a", "b"])
-    assert [(row.system, row.value, row.questions) for row in rows] == [("a", 0.5, 3), ("b", 0.375, 4)]
+    assert [(row.system, row.value, row.questions) for row in rows] == [
+        ("a", 0.5, 3),
+        ("b", 0.375, 4),
+    ]
     assert all(0.0 <= row.low < row.value < row.high <= 1.0 for row in rows)
     assert rows == mean_scores(VALUES, ["f1"], ["a", "b"])
-    # Of n equal halves of 0 and 1 the mean has the deviation .5 / sqrt(n): the interval is about 1.96 of it.
-    coins = values_of(Score(system="c", question=str(n), measure="f1", value=float(n % 2)) for n in range(400))
+    # Of n equal halves of 0 and 1 the mean has the deviation .5 / sqrt(n): the interval is about
+    # 1.96 of it.
+    coins = values_of(
+        Score(system="c", question=str(n), measure="f1", value=float(n % 2)) for n in range(400)
+    )
     (row,) = mean_scores(coins, ["f1"], ["c"])
     assert row.high - row.low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.1)
 
@@ -273,8 +337,17 @@ def test_wins_and_what_differs_most() -> None:
     assert most_different(VALUES, "f1", 5) == ["q0"]
     orders = (("a",), ("a",))
     verdicts = [
-        Verdict(question=f"q{n}", criterion="overall", first="a", second="b", winner=winner, orders=orders)
+        Verdict(
+            question=f"q{n}",
+            criterion="overall",
+            first="a",
+            second="b",
+            winner=winner,
+            orders=orders,
+        )
         for n, winner in enumerate(("a", "a", "b", ""))
     ]
-    judged = {(row.first, row.second): (row.won, row.lost, row.ties) for row in wins_by_judge(verdicts)}
+    judged = {
+        (row.first, row.second): (row.won, row.lost, row.ties) for row in wins_by_judge(verdicts)
+    }
     assert judged == {("a", "b"): (2, 1, 1), ("b", "a"): (1, 2, 1)}

@@ -31,20 +31,27 @@ from tests.query.steps import scripted
 from tests.server.client import Server
 
 QUESTIONS = [
-    EvaluationQuestion(id=f"q{place}", question=f"What of bridge {place}?", answers=("Ada Korb in 1931",))
+    EvaluationQuestion(
+        id=f"q{place}", question=f"What of bridge {place}?", answers=("Ada Korb in 1931",)
+    )
     for place in range(3)
 ]
-SHORT, LONG = "Ada Korb [1].", "Ada Korb designed the bridge in 1931, and salt eats its bearings [1][2]."
+SHORT, LONG = (
+    "Ada Korb [1].",
+    "Ada Korb designed the bridge in 1931, and salt eats its bearings [1][2].",
+)
 
 
 def answers(system: str, *texts: str | None) -> list[EvaluatedAnswer]:
     return [
         EvaluatedAnswer(
-            system=system, question=question.id, error="" if text else "It broke.",
+            system=system,
+            question=question.id,
+            error="" if text else "It broke.",
             answer=plain_answer(question.question, text) if text else None,
         )
         for question, text in zip(QUESTIONS, texts, strict=False)
-    ]  # fmt: skip
+    ]
 
 
 PAIR = (answers("short", SHORT, SHORT, SHORT), answers("long", LONG, LONG, LONG))
@@ -59,17 +66,25 @@ def place(tmp_path: Any, model_server: Server) -> Place:
     return Place(tmp_path / "ws", model_server)
 
 
-async def test_pairs_are_judged_in_both_orders_one_criterion_a_call(place: Place, model_server: Server) -> None:
+async def test_pairs_are_judged_in_both_orders_one_criterion_a_call(
+    place: Place, model_server: Server
+) -> None:
     told = list[str]()
     judge = judging(place, Judge)
-    verdicts = await judged_pairs(QUESTIONS, PAIR, judge, ["diversity", "overall"], 1, lambda: told.append("one more"))
+    verdicts = await judged_pairs(
+        QUESTIONS, PAIR, judge, ["diversity", "overall"], 1, lambda: told.append("one more")
+    )
     assert len(told) == len(verdicts)
-    assert [(verdict.winner, verdict.orders) for verdict in verdicts] == [("long", (("long",), ("long",)))] * 6
+    assert [(verdict.winner, verdict.orders) for verdict in verdicts] == [
+        ("long", (("long",), ("long",)))
+    ] * 6
     assert {verdict.criterion for verdict in verdicts} == {"diversity", "overall"}
     bodies = [str(request["body"]) for request in model_server.requests()]
     assert len(bodies) == 12
     assert all(("diversity: " in body) != ("overall: " in body) for body in bodies)
-    assert not any("[1]" in body.partition("[[ ## first ## ]]")[2] for body in bodies)  # no marker tells them apart
+    assert not any(
+        "[1]" in body.partition("[[ ## first ## ]]")[2] for body in bodies
+    )  # no marker tells them apart
     found = reliability(verdicts)
     assert (found.shown_first, found.orders_agree) == (0.5, 1.0)
 
@@ -82,10 +97,14 @@ async def test_a_position_bias_is_found_and_the_verdicts_are_ties(place: Place) 
     assert reliability(verdicts) == JudgeReliability(
         judgements=18, verdicts=3, shown_first=1.0, orders_agree=0.0, repeats_agree=1.0
     )
-    assert win_rates(verdicts) == {"directness, short against long": {"short": 0.0, "long": 0.0, "tie": 1.0}}
+    assert win_rates(verdicts) == {
+        "directness, short against long": {"short": 0.0, "long": 0.0, "tie": 1.0}
+    }
 
 
-async def test_repeats_are_calls_of_their_own_and_the_most_decide(place: Place, model_server: Server) -> None:
+async def test_repeats_are_calls_of_their_own_and_the_most_decide(
+    place: Place, model_server: Server
+) -> None:
     judge = judging(place, Judge)
     await judged_pairs(QUESTIONS[:1], PAIR, judge, ["overall"], 3)
     assert len(model_server.requests()) == 6
@@ -103,7 +122,12 @@ WAVERING = ("second", "first", "second", "first", "first", "second")
 def test_agreement_with_people_is_told_beyond_chance() -> None:
     def verdict(name: str, winner: str) -> Verdict:
         return Verdict(
-            question=name, criterion="overall", first="a", second="b", winner=winner, orders=((winner,), (winner,))
+            question=name,
+            criterion="overall",
+            first="a",
+            second="b",
+            winner=winner,
+            orders=((winner,), (winner,)),
         )
 
     ours = [verdict("1", "a"), verdict("2", "a"), verdict("3", "b"), verdict("4", "")]
@@ -117,7 +141,9 @@ def test_agreement_with_people_is_told_beyond_chance() -> None:
 
 async def test_points_come_with_loong_s_exact_match(place: Place) -> None:
     graded = answers("s", "Ada Korb in 1931.", "Ada Korb.", None)
-    scores = await judged_points(QUESTIONS, graded, judging(place, Grade), ["loong_score", "directness"], 1)
+    scores = await judged_points(
+        QUESTIONS, graded, judging(place, Grade), ["loong_score", "directness"], 1
+    )
     values = {(score.question, score.measure): score.value for score in scores}
     assert (values["q0", "loong_score"], values["q0", "loong_em"]) == (100.0, 1.0)
     assert (values["q1", "loong_score"], values["q1", "loong_em"]) == (66.0, 0.0)
@@ -143,16 +169,36 @@ def test_scores_take_the_form_of_published_tables() -> None:
 
     def result(scores: Sequence[Score], *verdicts: Verdict) -> EvaluationResult:
         evaluation = Evaluation(
-            name="", key="", started="", systems=(), questions=tuple(questions), measures=("loong_score",)
+            name="",
+            key="",
+            started="",
+            systems=(),
+            questions=tuple(questions),
+            measures=("loong_score",),
         )
-        return EvaluationResult(evaluation=evaluation, answers=(), scores=tuple(scores), verdicts=verdicts)
+        return EvaluationResult(
+            evaluation=evaluation, answers=(), scores=tuple(scores), verdicts=verdicts
+        )
 
     rows = published_table("loong_by_task", result(scores))
-    assert rows["full"] == {"loong_score, comparison": 100, "loong_score, clustering": 50, "loong_score, all": 75}
+    assert rows["full"] == {
+        "loong_score, comparison": 100,
+        "loong_score, clustering": 50,
+        "loong_score, all": 75,
+    }
     lengths = published_table("loong_by_length", result(scores))
-    assert lengths["full"] == {"loong_score, set 1": 75, "loong_score, set 2": None, "loong_score, all": 75}
+    assert lengths["full"] == {
+        "loong_score, set 1": 75,
+        "loong_score, set 2": None,
+        "loong_score, all": 75,
+    }
     won = Verdict(
-        question="0", criterion="overall", first="full", second="chunk", winner="full", orders=(("full",), ("full",))
+        question="0",
+        criterion="overall",
+        first="full",
+        second="chunk",
+        winner="full",
+        orders=(("full",), ("full",)),
     )
     tied = won.model_copy(update={"winner": ""})
     third = won.model_copy(update={"second": "third", "winner": "third"})
@@ -170,27 +216,42 @@ def test_scores_take_the_form_of_published_tables() -> None:
 
 
 def test_the_effect_of_a_router_on_the_final_score() -> None:
-    forced: dict[StructureType, tuple[float, ...]] = {"table": (1.0, 0.0, 0.5, 0.5), "chunk": (0.0, 1.0, 0.2, 0.5)}
+    forced: dict[StructureType, tuple[float, ...]] = {
+        "table": (1.0, 0.0, 0.5, 0.5),
+        "chunk": (0.0, 1.0, 0.2, 0.5),
+    }
     routed: tuple[StructureType, ...] = ("table", "table", "table", "chunk")
 
     def answered(system: str, place: int, structure: StructureType) -> EvaluatedAnswer:
         answer = plain_answer("?", "so")
         route = answer.trace.route.model_copy(update={"type": structure})
         trace = answer.trace.model_copy(update={"route": route})
-        return EvaluatedAnswer(system=system, question=str(place), answer=answer.model_copy(update={"trace": trace}))
+        return EvaluatedAnswer(
+            system=system, question=str(place), answer=answer.model_copy(update={"trace": trace})
+        )
 
     systems = [EvaluatedSystem(name=name, mode="struct", structure=name) for name in forced]
     scores: list[tuple[str, int, float]]
-    scores = [(name, place, value) for name, own in forced.items() for place, value in enumerate(own)]
+    scores = [
+        (name, place, value) for name, own in forced.items() for place, value in enumerate(own)
+    ]
     scores += [("ours", place, forced[own][place]) for place, own in enumerate(routed)]
     evaluation = Evaluation(
-        name="", key="", started="", systems=(*systems, EvaluatedSystem(name="ours", mode="struct")), measures=("f1",),
+        name="",
+        key="",
+        started="",
+        systems=(*systems, EvaluatedSystem(name="ours", mode="struct")),
+        measures=("f1",),
         questions=tuple(EvaluationQuestion(id=str(place), question="?") for place in range(4)),
-    )  # fmt: skip
+    )
     result = EvaluationResult(
-        evaluation=evaluation, answers=tuple(answered("ours", place, own) for place, own in enumerate(routed)),
-        scores=tuple(Score(system=name, question=str(at), measure="f1", value=value) for name, at, value in scores),
-    )  # fmt: skip
+        evaluation=evaluation,
+        answers=tuple(answered("ours", place, own) for place, own in enumerate(routed)),
+        scores=tuple(
+            Score(system=name, question=str(at), measure="f1", value=value)
+            for name, at, value in scores
+        ),
+    )
     assert published_table("structrag_router", result) == {
         "ours": {"accuracy": pytest.approx(2 / 3), "f1": pytest.approx(0.5)},
         "by lot": {"accuracy": 0.5, "f1": pytest.approx(0.4625)},
@@ -200,5 +261,7 @@ def test_the_effect_of_a_router_on_the_final_score() -> None:
     with pytest.raises(UsageError, match="structure for all"):
         published_table(
             "structrag_router",
-            result.model_copy(update={"evaluation": evaluation.model_copy(update={"systems": systems[:1]})}),
+            result.model_copy(
+                update={"evaluation": evaluation.model_copy(update={"systems": systems[:1]})}
+            ),
         )

@@ -25,7 +25,9 @@ from tasks.grounding import word_coverage
 
 
 def question(**fields: object) -> EvaluationQuestion:
-    return EvaluationQuestion.model_validate({"id": "q", "question": "Who designed Orla Bridge?", **fields})
+    return EvaluationQuestion.model_validate(
+        {"id": "q", "question": "Who designed Orla Bridge?", **fields}
+    )
 
 
 def answered(text: str, values: Sequence[str] = (), **fields: object) -> Answer:
@@ -41,9 +43,16 @@ def passages(*documents: str) -> tuple[Passage, ...]:
 
 def cited(marker: str, quote: str, document: str = "d", start: int = 0) -> Citation:
     return Citation(
-        marker=marker, document=document, title=document, chunk=f"chk{marker}", start=start, end=start + len(quote),
-        page=None, quote=quote, verified=True,
-    )  # fmt: skip
+        marker=marker,
+        document=document,
+        title=document,
+        chunk=f"chk{marker}",
+        start=start,
+        end=start + len(quote),
+        page=None,
+        quote=quote,
+        verified=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +71,9 @@ def cited(marker: str, quote: str, document: str = "d", start: int = 0) -> Citat
         ("Reyd", [""], False),
     ],
 )
-def test_a_text_holds_an_answer_whatever_its_case_and_marks(text: str, answers: list[str], there: bool) -> None:
+def test_a_text_holds_an_answer_whatever_its_case_and_marks(
+    text: str, answers: list[str], there: bool
+) -> None:
     assert holds(text, answers) is there
 
 
@@ -82,26 +93,45 @@ def test_a_text_holds_an_answer_whatever_its_case_and_marks(text: str, answers: 
         ("values_f1", {"values": ["a_b", "c", "d"]}, answered("", ["A_b", "x"]), 2 / 5),
         ("values_exact", {"values": ["a", "b"]}, answered("", ["b", "a", "a"]), 1.0),
         ("values_hit", {"values": ["a", "b"]}, answered("", ["x", "a"]), 0.0),
-        ("recall@2", {"gold_documents": ["a", "b"]}, answered("x", passages=passages("c", "b", "a")), 0.5),
-        ("all_gold@5", {"gold_documents": ["a", "b"]}, answered("x", passages=passages("c", "b", "b", "a")), 1.0),
-        ("ndcg@5", {"gold_documents": ["a"]}, answered("x", passages=passages("b", "a", "a")), 1 / np.log2(3)),
+        (
+            "recall@2",
+            {"gold_documents": ["a", "b"]},
+            answered("x", passages=passages("c", "b", "a")),
+            0.5,
+        ),
+        (
+            "all_gold@5",
+            {"gold_documents": ["a", "b"]},
+            answered("x", passages=passages("c", "b", "b", "a")),
+            1.0,
+        ),
+        (
+            "ndcg@5",
+            {"gold_documents": ["a"]},
+            answered("x", passages=passages("b", "a", "a")),
+            1 / np.log2(3),
+        ),
         ("recall@5", {}, answered("x", passages=passages("a")), None),
         ("abstention", {"answerable": False}, answered(""), 1.0),
         ("abstention", {}, answered(""), 0.0),
         ("calls", {}, answered("x", usage=Usage(calls=3, seconds=1.0)), 3.0),
         ("seconds", {}, answered("x"), None),
     ],
-)  # fmt: skip
+)
 def test_a_measure_gives_what_its_definition_gives(
     measure: str, known: Mapping[str, object], answer: Answer, value: float | None
 ) -> None:
-    assert MEASURES[measure].score(question(**known), answer) == (value if value is None else pytest.approx(value))
+    assert MEASURES[measure].score(question(**known), answer) == (
+        value if value is None else pytest.approx(value)
+    )
 
 
 def test_evidence_is_cited_where_a_citation_overlaps_its_span() -> None:
     spans = [TextSpan(document="d", start=10, end=20), TextSpan(document="d", start=40, end=50)]
     asked = question(gold_spans=spans)
-    answer = answered("x [1]", citations=(cited("[1]", "five!", "d", 18), cited("[2]", "elsewhere", "e", 40)))
+    answer = answered(
+        "x [1]", citations=(cited("[1]", "five!", "d", 18), cited("[2]", "elsewhere", "e", 40))
+    )
     assert MEASURES["evidence_cited"].score(asked, answer) == 0.5
 
 
@@ -110,8 +140,9 @@ CITED = {"[1]": "Orla Bridge was designed by Ada Korb.", "[2]": "Orla Bridge was
 
 
 def test_citations_are_judged_as_alce_does() -> None:
-    """Two of four statements are supported. Of four citations [1] of the first and [2] of the second are precise: the
-    first one's [2] is not needed, and the third one's supports nothing."""
+    """Two of four statements are supported. Of four citations [1] of the first and [2] of the
+    second are precise: the first one's [2] is not needed, and the third one's supports nothing.
+    """
     scores = citation_scores("What of Orla Bridge?", TEXT, CITED, word_coverage)
     assert scores is not None
     assert (scores.recall, scores.precision) == (0.5, 0.5)
@@ -122,12 +153,19 @@ def test_citations_are_judged_as_alce_does() -> None:
 
 
 def test_claims_that_say_the_same_are_one_cluster() -> None:
-    claims = ["Salt eats the bearings of the bridge", "Salt eats bearings of a bridge", "Ferries wait for the tide"]
+    claims = [
+        "Salt eats the bearings of the bridge",
+        "Salt eats bearings of a bridge",
+        "Ferries wait for the tide",
+    ]
     assert claim_clusters(claims) == 2
     assert (claim_clusters([]), claim_clusters(claims[:1])) == (0, 1)
     text = "Salt eats bearings [1]. Salt eats the bearings [2]. Ferries wait for the tide [1]. Nothing is cited here."
     answer = answered(text)
-    assert (MEASURES["claims"].score(question(), answer), MEASURES["claim_clusters"].score(question(), answer)) == (
+    assert (
+        MEASURES["claims"].score(question(), answer),
+        MEASURES["claim_clusters"].score(question(), answer),
+    ) == (
         3,
         2,
     )
@@ -147,13 +185,22 @@ def test_dspy_evaluates_with_each_measure() -> None:
         dspy.Example(question="Orla stands", answer="Marl", values=["Marl"], gold_documents=["a"]),
     ]
     examples = [row.with_inputs("question") for row in rows]
-    for name, percent in {"exact_match": 50.0, "f1": 50.0, "values_exact": 50.0, "recall@5": 0.0}.items():
+    for name, percent in {
+        "exact_match": 50.0,
+        "f1": 50.0,
+        "values_exact": 50.0,
+        "recall@5": 0.0,
+    }.items():
         metric = as_metric(MEASURES[name])
-        evaluate = dspy.Evaluate(devset=examples, metric=metric, num_threads=1, display_progress=False)
+        evaluate = dspy.Evaluate(
+            devset=examples, metric=metric, num_threads=1, display_progress=False
+        )
         assert evaluate(FirstWord()).score == percent
     judged = {name for name, measure in MEASURES.items() if "judge" in measure.needs}
     for name in MEASURES.keys() - judged:
-        assert isinstance(as_metric(MEASURES[name])(examples[0], FirstWord()(question="Ada built it")), float)
+        assert isinstance(
+            as_metric(MEASURES[name])(examples[0], FirstWord()(question="Ada built it")), float
+        )
 
 
 def test_recorded_answers_are_scored_near_people_s_verdicts(pytestconfig: pytest.Config) -> None:
@@ -165,7 +212,11 @@ def test_recorded_answers_are_scored_near_people_s_verdicts(pytestconfig: pytest
         rows = list(map(json.loads, file))
     ours, theirs = [], []
     for row in rows:
-        verdicts = [claim["support"] == "Complete" for claim in row["claims"] if claim["support"] not in (None, "N/A")]
+        verdicts = [
+            claim["support"] == "Complete"
+            for claim in row["claims"]
+            if claim["support"] not in (None, "N/A")
+        ]
         texts = {f"[{key}]": text for key, text in row["passages"].items()}
         scores = citation_scores(row["question"], row["answer"], texts, word_coverage)
         if scores is not None and verdicts:

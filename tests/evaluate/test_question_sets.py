@@ -146,14 +146,17 @@ async def test_125_questions_come_by_users_and_tasks(
     assert not any("Zorblax" in question.question for question in made.questions)
 
 
-async def test_questions_about_parts_have_their_evidence(samples: list[Chunk], models: Models) -> None:
+async def test_questions_about_parts_have_their_evidence(
+    samples: list[Chunk], models: Models
+) -> None:
     kinds = ["single_fact", "multi_hop", "comparison", "unanswerable"]
     made = await make_questions(samples, kinds, 12, models)
     assert Counter(question.kind for question in made.questions) == dict.fromkeys(kinds, 3)
     texts = texts_of(samples)
     for question in made.questions:
         quotes = [
-            "".join(texts[span.document][at] for at in range(span.start, span.end)) for span in question.gold_spans
+            "".join(texts[span.document][at] for at in range(span.start, span.end))
+            for span in question.gold_spans
         ]
         assert question.answerable is (question.kind != "unanswerable") is bool(quotes)
         assert {span.document for span in question.gold_spans} == set(question.gold_documents)
@@ -163,7 +166,9 @@ async def test_questions_about_parts_have_their_evidence(samples: list[Chunk], m
             assert len(quotes) == 2
     assert await make_questions(samples, kinds, 12, models) == made
     other = await make_questions(samples, ["single_fact"], 3, models, seed=1)
-    assert {question.id for question in other.questions} != {question.id for question in made.questions[:3]}
+    assert {question.id for question in other.questions} != {
+        question.id for question in made.questions[:3]
+    }
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,9 @@ async def test_without_a_model_there_is_the_cloze(samples: list[Chunk]) -> None:
     assert any("空白处" in question.question for question in made.questions)
     for question in made.questions:
         (span,), (name,) = question.gold_spans, question.answers
-        sentence = " ".join("".join(texts[span.document][at] for at in range(span.start, span.end)).split())
+        sentence = " ".join(
+            "".join(texts[span.document][at] for at in range(span.start, span.end)).split()
+        )
         assert sentence.replace(name, "____") in question.question
         assert name not in question.question
     with pytest.raises(UsageError, match=r"TRELLIS_LM_SYNTHESIZE.*cloze"):
@@ -230,7 +237,9 @@ async def test_without_a_model_there_is_the_cloze(samples: list[Chunk]) -> None:
         await make_questions([], ["cloze"], 3, Models.offline())
 
 
-@pytest.mark.parametrize("name", ["corpora/kevin_scott_podcast.jsonl.gz", "corpora/cmrc2018_zh_dev_passages.jsonl.gz"])
+@pytest.mark.parametrize(
+    "name", ["corpora/kevin_scott_podcast.jsonl.gz", "corpora/cmrc2018_zh_dev_passages.jsonl.gz"]
+)
 async def test_125_questions_for_podcasts_and_for_a_chinese_collection(
     name: str, models: Models, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
@@ -243,7 +252,9 @@ async def test_125_questions_for_podcasts_and_for_a_chinese_collection(
     assert len({question.question for question in made.questions}) == 125
 
 
-def test_the_command_writes_a_file_that_can_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_file_that_can_be_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "cloze.jsonl"
     arguments = [
         "questions",

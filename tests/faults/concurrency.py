@@ -1,10 +1,11 @@
-"""Readers beside a writer: `python -m tests.faults.concurrency FOLDER [--passages FILE.jsonl.gz] [--seconds 300]
-[--pause 0]`.
+"""Readers beside a writer: `python -m tests.faults.concurrency FOLDER [--passages FILE.jsonl.gz]
+[--seconds 300] [--pause 0]`.
 
-Readers are processes that ask for minutes, with a pause after every third question, while one process publishes a
-generation every so many seconds. Every passage has a document `stamp` beside it in its generation; what a session
-reads of both must agree. Prints one JSON object: questions, errors, mixed answers, publications, and of each reader the
-memory (MB) and open files at a quarter of the time and at its end.
+Readers are processes that ask for minutes, with a pause after every third question, while one
+process publishes a generation every so many seconds. Every passage has a document `stamp` beside it
+in its generation; what a session reads of both must agree. Prints one JSON object: questions,
+errors, mixed answers, publications, and of each reader the memory (MB) and open files at a quarter
+of the time and at its end.
 """
 
 import argparse
@@ -35,7 +36,10 @@ def rows(passages: Path | None, turn: int) -> list[dict[str, Any]]:
     else:
         with gzip.open(passages, "rt", encoding="utf-8") as lines:
             corpus = [{"id": f"p{n}", **row} for n, row in enumerate(map(json.loads, lines))]
-    stamps = [{"id": f"stamp{n}", "title": "Velin", "text": STAMP.format(turn, f"S{turn}")} for n in (1, 2)]
+    stamps = [
+        {"id": f"stamp{n}", "title": "Velin", "text": STAMP.format(turn, f"S{turn}")}
+        for n in (1, 2)
+    ]
     return [*({key: row[key] for key in ("id", "title", "text")} for row in corpus), *stamps]
 
 
@@ -47,7 +51,9 @@ def index(folder: Path, passages: Path | None, turn: int) -> None:
 def measured() -> tuple[float, int]:
     """This process's memory in MB and its open files."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1), sum(1 for _ in Path("/proc/self/fd").iterdir())
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1), sum(
+        1 for _ in Path("/proc/self/fd").iterdir()
+    )
 
 
 def read(folder: Path, seconds: float, pause: float, questions: list[str], told: Any) -> None:
@@ -64,8 +70,15 @@ def read(folder: Path, seconds: float, pause: float, questions: list[str], told:
                 for question in (ASKED, questions[asked % len(questions)], ASKED):
                     answer = asyncio.run(answer_question(question, AskOptions(), session))
                     asked += 1
-                    texts = {part.text for part in session.generation.documents.documents(["stamp1", "stamp2"])}
-                    stated = {passage.text for passage in answer.passages if passage.document.startswith("stamp")}
+                    texts = {
+                        part.text
+                        for part in session.generation.documents.documents(["stamp1", "stamp2"])
+                    }
+                    stated = {
+                        passage.text
+                        for passage in answer.passages
+                        if passage.document.startswith("stamp")
+                    }
                     whole = answer.generation == session.generation.number and len(texts) == 1
                     mixed += not (whole and all(text in next(iter(texts)) for text in stated))
         except Exception as error:  # noqa: BLE001 -- counted and told
@@ -81,7 +94,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     told: Any = context.Queue()
     processes = [
-        context.Process(target=read, args=(folder, seconds, given.pause, questions, told)) for _ in range(given.readers)
+        context.Process(target=read, args=(folder, seconds, given.pause, questions, told))
+        for _ in range(given.readers)
     ]
     for process in processes:
         process.start()
@@ -89,16 +103,20 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     while time.monotonic() - start < seconds:
         began, turn = time.monotonic(), turn + 1
         index(folder, passages, turn)
-        time.sleep(max(0.0, min(every - (time.monotonic() - began), seconds - (time.monotonic() - start))))
+        time.sleep(
+            max(0.0, min(every - (time.monotonic() - began), seconds - (time.monotonic() - start)))
+        )
     results = [told.get() for _ in processes]
     for process in processes:
         process.join()
     return {
-        "publications": turn - 1, "kept": len(opened(folder / "ws").workspace.generations()),
-        "asked": sum(result["asked"] for result in results), "mixed": sum(result["mixed"] for result in results),
+        "publications": turn - 1,
+        "kept": len(opened(folder / "ws").workspace.generations()),
+        "asked": sum(result["asked"] for result in results),
+        "mixed": sum(result["mixed"] for result in results),
         "errors": [error for result in results for error in result["errors"]],
         "readers": [result["marks"] for result in results],
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

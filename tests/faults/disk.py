@@ -23,7 +23,9 @@ _NOBODY = 65534
 
 @cache
 def _import_all() -> None:
-    """Imports what the commands import on their way: a user who is nobody may not read this Python's own files."""
+    """Imports what the commands import on their way: a user who is nobody may not read this
+    Python's own files.
+    """
     for package in (flows.cli, storage):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
@@ -34,14 +36,20 @@ def _import_all() -> None:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Nothing in the folder may be written inside the block. Root, whom permissions do not bind, is nobody there."""
-    subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder)], check=True)  # noqa: S607 -- our own folders
+    """Nothing in the folder may be written inside the block. Root, whom permissions do not bind, is
+    nobody there.
+    """
+    # Our own folders.
+    subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder)], check=True)  # noqa: S607
     was = os.geteuid()
     _import_all()
     try:
         if was == 0:
             os.seteuid(_NOBODY)
-            if not all(os.access(place, os.R_OK, effective_ids=True) for place in (sys.prefix, Path(__file__))):
+            if not all(
+                os.access(place, os.R_OK, effective_ids=True)
+                for place in (sys.prefix, Path(__file__))
+            ):
                 pytest.skip("this Python is for root alone")
         yield
     finally:
@@ -53,8 +61,9 @@ def read_only(folder: Path) -> Iterator[None]:
 def full() -> Iterator[None]:
     """No file can grow inside the block, wherever it lies: what a full disk or a quota does.
 
-    Pytest keeps what is printed in a file, which cannot grow either. A log handler that an earlier test made (Prefect's
-    writes to that file) would report so, with a traceback, which says nothing of the command.
+    Pytest keeps what is printed in a file, which cannot grow either. A log handler that an earlier
+    test made (Prefect's writes to that file) would report so, with a traceback, which says nothing
+    of the command.
     """
     limits, reported = resource.getrlimit(resource.RLIMIT_FSIZE), logging.raiseExceptions
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))

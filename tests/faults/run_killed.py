@@ -1,8 +1,9 @@
-"""An index run that kills itself: `python -m tests.faults.run_killed WORKSPACE SOURCE SERVER POINT [begins|middle]`.
+"""An index run that kills itself: `python -m tests.faults.run_killed WORKSPACE SOURCE SERVER POINT
+[begins|middle]`.
 
-A point is a step (killed as it begins, as its first call of the storage returns, or as it ends), the end of the name
-of a file or folder that is put in place, or a call: the migration of a database, Chroma's own building, the cache's
-write and the rows within its transaction.
+A point is a step (killed as it begins, as its first call of the storage returns, or as it ends),
+the end of the name of a file or folder that is put in place, or a call: the migration of a
+database, Chroma's own building, the cache's write and the rows within its transaction.
 """
 
 import asyncio
@@ -22,9 +23,11 @@ from tests.settings import load_settings
 STORAGE = str(Path(str(storage.__file__)).parent)
 PUT_IN_PLACE = ("chroma-1", "manifest.json", "generation.duckdb", "000002", "CURRENT")
 CALLS = {
-    "migration": "ResolutionStore.__init__", "chroma": "Collection.upsert", "cache": "Cache.put",
+    "migration": "ResolutionStore.__init__",
+    "chroma": "Collection.upsert",
+    "cache": "Cache.put",
     "cached rows": "Cache.put executemany",
-}  # fmt: skip
+}
 
 
 def called(frame: FrameType, event: str, about: object) -> str:
@@ -40,7 +43,9 @@ def main(workspace: str, source: str, server: str, point: str, begins: str = "")
 
     if point in PUT_IN_PLACE:
         place = {"os.rename": 1, "open": 0}
-        sys.addaudithook(lambda event, about: die(event in place and str(about[place[event]]).endswith(point)))
+        sys.addaudithook(
+            lambda event, about: die(event in place and str(about[place[event]]).endswith(point))
+        )
     if begins == "middle":
         inside = False
 
@@ -63,7 +68,11 @@ def main(workspace: str, source: str, server: str, point: str, begins: str = "")
         sys.setprofile(watch)
     model = {"lm": "openai/m", "lm_base_url": server, "lm_api_key": "k"} if server else {}
     settings = load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {})
-    told = enter if begins == "middle" else lambda step, starts: die(step == point and starts == bool(begins))
+    told = (
+        enter
+        if begins == "middle"
+        else lambda step, starts: die(step == point and starts == bool(begins))
+    )
     with watched(told):
         asyncio.run(build_index([source], IndexOptions(full=True), open_runtime(settings)))
 

@@ -1,7 +1,9 @@
-"""Four processes under one limit: `python -m tests.faults.shared_limit FOLDER [--rpm 60] [--tpm 60000]`.
+"""Four processes under one limit: `python -m tests.faults.shared_limit FOLDER [--rpm 60] [--tpm
+60000]`.
 
-Each indexes a workspace of its own on the scripted server; all that they share is `TRELLIS_CACHE_DIR`. Prints one JSON
-object of the server's own log: calls, seconds, and the most calls and tokens that came in within any 60 seconds.
+Each indexes a workspace of its own on the scripted server; all that they share is
+`TRELLIS_CACHE_DIR`. Prints one JSON object of the server's own log: calls, seconds, and the most
+calls and tokens that came in within any 60 seconds.
 """
 
 import argparse
@@ -23,23 +25,42 @@ Rows = Sequence[dict[str, Any]]
 
 def most(requests: Rows, worth: Callable[[dict[str, Any]], int], window: float = WINDOW) -> int:
     """The most that came in within any `window` seconds."""
-    return max(sum(worth(r) for r in requests if 0 <= r["at"] - one["at"] < window) for one in requests)
+    return max(
+        sum(worth(r) for r in requests if 0 <= r["at"] - one["at"] < window) for one in requests
+    )
 
 
 def requested(folder: Path, server: Server, rpm: int, tpm: int, documents: int) -> Rows:
     """The server's log of four processes that index so many documents each."""
     server.reset()
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_LM": "openai/m", "TRELLIS_LM_BASE_URL": server.base_url,
-        "TRELLIS_LM_API_KEY": "k", "TRELLIS_EMBEDDING": "none", "TRELLIS_RPM": str(rpm), "TRELLIS_TPM": str(tpm),
-        "TRELLIS_CACHE_DIR": str(folder / "shared"), "TRELLIS_CONCURRENCY": "4",
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TRELLIS_LM": "openai/m",
+        "TRELLIS_LM_BASE_URL": server.base_url,
+        "TRELLIS_LM_API_KEY": "k",
+        "TRELLIS_EMBEDDING": "none",
+        "TRELLIS_RPM": str(rpm),
+        "TRELLIS_TPM": str(tpm),
+        "TRELLIS_CACHE_DIR": str(folder / "shared"),
+        "TRELLIS_CONCURRENCY": "4",
+    }
     started = []
     for number in range(PROCESSES):
         rows = map(row, range(number * documents, (number + 1) * documents))
         source = write_rows(folder / f"{number}.jsonl", rows)
-        command = [sys.executable, "-m", "flows", "index", str(source), "--workspace", str(folder / str(number))]
-        started.append(subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL))
+        command = [
+            sys.executable,
+            "-m",
+            "flows",
+            "index",
+            str(source),
+            "--workspace",
+            str(folder / str(number)),
+        ]
+        started.append(
+            subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
+        )
     assert [process.wait() for process in started] == [0] * PROCESSES
     return server.requests()
 

@@ -1,4 +1,6 @@
-"""`trellis doctor` tells of damage that a question passes over, with the remedy, and the remedy mends it."""
+"""`trellis doctor` tells of damage that a question passes over, with the remedy, and the remedy
+mends it.
+"""
 
 import random
 import shutil
@@ -17,7 +19,9 @@ QUESTION = ("ask", "Where is Quay 1 of Velin?")
 
 
 @pytest.fixture
-def trellis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def trellis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
     monkeypatch.setenv("TRELLIS_VECTOR_STORE", "chroma")
     monkeypatch.setenv("TRELLIS_MEMORY", "off")
     source = write_rows(tmp_path / "docs.jsonl", quays(30))
@@ -30,7 +34,9 @@ def damaged(trellis: Command, name: str, begin: float = 0.0) -> None:
     (file,) = trellis.workspace.rglob(name)
     content, chance = bytearray(file.read_bytes()), random.Random(3)  # noqa: S311 -- which bits
     for _ in range(3_000):
-        content[chance.randrange(int(begin * len(content)), len(content))] ^= 1 << chance.randrange(8)
+        content[chance.randrange(int(begin * len(content)), len(content))] ^= 1 << chance.randrange(
+            8
+        )
     file.write_bytes(content)
 
 
@@ -49,7 +55,11 @@ def test_a_damaged_vector_index_is_told_passed_over_and_made_anew(
     (file,) = trellis.workspace.rglob("chroma.sqlite3")
     file.write_bytes(b"garbage" * 1000)
     answer = trellis(*QUESTION, "--json")
-    assert (answer.code, answer.json["answer"], answer.json["citations"]) == (0, whole["answer"], whole["citations"])
+    assert (answer.code, answer.json["answer"], answer.json["citations"]) == (
+        0,
+        whole["answer"],
+        whole["citations"],
+    )
     assert "Vectors are searched in the database instead" in caplog.text
     check = examined(trellis)
     assert "the vector index cannot be used" in check.problem
@@ -59,7 +69,8 @@ def test_a_damaged_vector_index_is_told_passed_over_and_made_anew(
 
 
 @pytest.mark.parametrize(
-    ("file", "advice"), [("side.sqlite", "move the file away"), ("generation.duckdb", "trellis index")]
+    ("file", "advice"),
+    [("side.sqlite", "move the file away"), ("generation.duckdb", "trellis index")],
 )
 def test_a_damaged_database_is_told(file: str, advice: str, trellis: Command) -> None:
     damaged(trellis, file, begin=0.25)
@@ -85,7 +96,10 @@ def test_zeros_in_a_generation_are_told_or_change_no_answer(
             damaged_file.write(bytes(4096))
         ended = Command(copy, capsys)(*QUESTION, "--json")
         if ended.code == 0:
-            assert (ended.json["answer"], ended.json["citations"]) == (whole["answer"], whole["citations"]), at
+            assert (ended.json["answer"], ended.json["citations"]) == (
+                whole["answer"],
+                whole["citations"],
+            ), at
         else:
             assert ended.json["error"]["type"] == "Damaged", at
         ends["answered" if ended.code == 0 else "told"] += 1

@@ -1,4 +1,6 @@
-"""A process that opens many runtimes keeps no file open behind them, also while nobody collects garbage."""
+"""A process that opens many runtimes keeps no file open behind them, also while nobody collects
+garbage.
+"""
 
 import asyncio
 import gc
@@ -29,11 +31,15 @@ def index(workspace: Path) -> None:
 
 
 def descriptors() -> list[str]:
-    return sorted(str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.is_symlink())
+    return sorted(
+        str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.is_symlink()
+    )
 
 
 @pytest.mark.parametrize(("use", "times"), [(look, 50), (ask, 50), (index, 5)])
-def test_many_runtimes_leave_no_file_open(use: Callable[[Path], None], times: int, tmp_path: Path) -> None:
+def test_many_runtimes_leave_no_file_open(
+    use: Callable[[Path], None], times: int, tmp_path: Path
+) -> None:
     workspace = indexed(tmp_path, quays(2))
     use(workspace)
     gc.collect()

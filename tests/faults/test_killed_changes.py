@@ -1,5 +1,6 @@
-"""kill -9 within an edit, a forget, an archive and a restore, as each puts a file in place: nothing is lost, and the
-command given again does its work, without a model and with one."""
+"""kill -9 within an edit, a forget, an archive and a restore, as each puts a file in place: nothing
+is lost, and the command given again does its work, without a model and with one.
+"""
 
 import os
 import signal
@@ -25,7 +26,11 @@ main(sys.argv[2:])
 """
 EDIT, FORGET = ("graph", "edit", "Ana Korb", "--kind", "place"), ("forget", "d1")
 ARCHIVE, RESTORE = ("archive", "made.tar"), ("restore", "whole.tar")
-CASES = [(command, place) for command in (EDIT, FORGET) for place in ("manifest.json", "000002", "CURRENT")]
+CASES = [
+    (command, place)
+    for command in (EDIT, FORGET)
+    for place in ("manifest.json", "000002", "CURRENT")
+]
 
 
 def graph_of(workspace: Path) -> tuple[Export, tuple[str, ...]]:
@@ -35,19 +40,28 @@ def graph_of(workspace: Path) -> tuple[Export, tuple[str, ...]]:
 
 def killed(place: str, folder: Path, *command: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED, place, *command], cwd=folder, check=False,
+        [sys.executable, "-c", KILLED, place, *command],
+        cwd=folder,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
     assert ended.returncode == -signal.SIGKILL, "the command comes to this point"
 
 
 @pytest.fixture(params=["offline", "model"], autouse=True)
 def workspace(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_server: Server
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model_server: Server,
 ) -> Path:
     monkeypatch.chdir(tmp_path)
     url = model_server.base_url
-    model = {"lm": "openai/m", "lm_base_url": url, "lm_api_key": "k"} if request.param == "model" else {}
+    model = (
+        {"lm": "openai/m", "lm_base_url": url, "lm_api_key": "k"}
+        if request.param == "model"
+        else {}
+    )
     for name, value in {"embedding": "none", **model}.items():
         monkeypatch.setenv(f"TRELLIS_{name.upper()}", value)
     return indexed(tmp_path, quays(4), **model)
@@ -72,7 +86,9 @@ def test_a_killed_change_is_made_whole_or_not(
 
 
 @pytest.mark.patient
-def test_a_killed_archive_leaves_none_and_a_killed_restore_no_workspace(workspace: Path, tmp_path: Path) -> None:
+def test_a_killed_archive_leaves_none_and_a_killed_restore_no_workspace(
+    workspace: Path, tmp_path: Path
+) -> None:
     killed("made.tar", tmp_path, *ARCHIVE, "--workspace", str(workspace))
     assert not (tmp_path / "made.tar").exists()
     assert main([*ARCHIVE, "--workspace", str(workspace)]) == 0

@@ -1,5 +1,6 @@
-"""kill -9 at named points of an index run, without a model and with one: readers go on, and the next run is as if
-nothing had happened."""
+"""kill -9 at named points of an index run, without a model and with one: readers go on, and the
+next run is as if nothing had happened.
+"""
 
 import asyncio
 import json
@@ -24,12 +25,32 @@ from tests.settings import load_settings
 from tests.workspaces import write_rows
 
 ROOT = Path(__file__).parents[2]
-STEPS = ("load", "sync", "chunk", "extract", "dedupe", "summarize", "detect-communities", "report", "embed", "publish")
-POINTS = [f"{step} {at}" for step in (*STEPS, *CALLS) for at in ("begins", "ends")] + list(PUT_IN_PLACE)
-POINTS += [f"{step} middle" for step in STEPS if step not in {"load", "summarize"}]  # which store nothing of these
-QUICK = {"offline": {"extract ends", "report begins", "manifest.json", "CURRENT"}, "model": {"extract ends"}}
+STEPS = (
+    "load",
+    "sync",
+    "chunk",
+    "extract",
+    "dedupe",
+    "summarize",
+    "detect-communities",
+    "report",
+    "embed",
+    "publish",
+)
+POINTS = [f"{step} {at}" for step in (*STEPS, *CALLS) for at in ("begins", "ends")] + list(
+    PUT_IN_PLACE
+)
+POINTS += [
+    f"{step} middle" for step in STEPS if step not in {"load", "summarize"}
+]  # which store nothing of these
+QUICK = {
+    "offline": {"extract ends", "report begins", "manifest.json", "CURRENT"},
+    "model": {"extract ends"},
+}
 PARAMETERS = [
-    pytest.param(kind, point, marks=() if point in QUICK[kind] else pytest.mark.patient, id=f"{kind}-{point}")
+    pytest.param(
+        kind, point, marks=() if point in QUICK[kind] else pytest.mark.patient, id=f"{kind}-{point}"
+    )
     for kind in ("offline", "model")
     for point in POINTS
 ]
@@ -44,7 +65,9 @@ class Place(NamedTuple):
 
 def runtime_of(workspace: Path, server: str) -> Runtime:
     model = {"lm": "openai/m", "lm_base_url": server, "lm_api_key": "k"} if server else {}
-    return open_runtime(load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {}))
+    return open_runtime(
+        load_settings({"workspace": workspace, "vector_store": "chroma", **model}, {})
+    )
 
 
 def index(workspace: Path, source: Path, server: str) -> None:
@@ -69,7 +92,9 @@ def graph_of(workspace: Path) -> tuple[int, Export]:
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory, server_process: Server) -> dict[str, Place]:
-    """For each kind a workspace of one generation, its graph, the next source, and the graph of a run undisturbed."""
+    """For each kind a workspace of one generation, its graph, the next source, and the graph of a
+    run undisturbed.
+    """
     made = {}
     for kind in ("offline", "model"):
         folder = tmp_path_factory.mktemp(kind)
@@ -98,7 +123,9 @@ def test_a_kill_loses_nothing(
         older(workspace)
     given = (workspace, source, server, step, at.removesuffix("ends"))
     command = [sys.executable, "-m", "tests.faults.run_killed", *map(str, given)]
-    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False)
+    ended = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False
+    )
     assert ended.returncode == -signal.SIGKILL, "the run comes to this point"
     number, graph = graph_of(workspace)
     assert graph == (after if number == 2 else before), "readers see one whole generation"

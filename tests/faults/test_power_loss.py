@@ -1,5 +1,7 @@
-"""A power cut as a run publishes, limits of the process, a clock that jumps, a disk that fills, a workspace that goes:
-the current generation answers or the fault is told in words, and the next run gives what an undisturbed one gives."""
+"""A power cut as a run publishes, limits of the process, a clock that jumps, a disk that fills, a
+workspace that goes: the current generation answers or the fault is told in words, and the next run
+gives what an undisturbed one gives.
+"""
 
 import asyncio
 import os
@@ -86,7 +88,9 @@ def last(name: str, count: int, content: bytes) -> Change:
 
 
 def gone(name: str) -> Change:
-    return lambda root: shutil.rmtree(root / name) if (root / name).is_dir() else (root / name).unlink()
+    return lambda root: (
+        shutil.rmtree(root / name) if (root / name).is_dir() else (root / name).unlink()
+    )
 
 
 def both(*changes: Change) -> Change:
@@ -116,18 +120,29 @@ LOST: Mapping[str, tuple[Change, int]] = {
     "no vectors": (gone(f"{NEW}/chroma-1"), 2),
     "the vectors lack a page": (cut(f"{NEW}/{VECTORS}", 4096), 2),
     "the vectors end in zeros": (last(f"{NEW}/{VECTORS}", 4096, b"\0"), 2),
-    "half a staging folder": (lambda root: shutil.copytree(root / NEW, root / "staging" / "000003-x"), 2),
+    "half a staging folder": (
+        lambda root: shutil.copytree(root / NEW, root / "staging" / "000003-x"),
+        2,
+    ),
     "a lock of nobody": (write("LOCK", b'{"pid": 1, "ho'), 2),
 }
 
 AT_ONCE = (
-    "old CURRENT", "new CURRENT without its folder", "new CURRENT, empty folder", "half a manifest",
-    "the database lacks a block", "the vectors lack a page", "half a staging folder", "a lock of nobody",
-)  # fmt: skip
+    "old CURRENT",
+    "new CURRENT without its folder",
+    "new CURRENT, empty folder",
+    "half a manifest",
+    "the database lacks a block",
+    "the vectors lack a page",
+    "half a staging folder",
+    "a lock of nobody",
+)
 
 
 @pytest.mark.parametrize("name", quick_are(AT_ONCE, LOST))
-def test_writes_that_were_lost_or_came_in_another_order(name: str, places: Places, tmp_path: Path) -> None:
+def test_writes_that_were_lost_or_came_in_another_order(
+    name: str, places: Places, tmp_path: Path
+) -> None:
     change, answering = LOST[name]
     workspace = copy_of(places.second, tmp_path / "ws")
     change(workspace)
@@ -139,7 +154,9 @@ def test_writes_that_were_lost_or_came_in_another_order(name: str, places: Place
         assert found == (answering or 2, places.before if answering == 1 else places.after)
     index(workspace, places.source)
     assert graph_of(workspace)[1] == places.after
-    assert (workspace / "generations" / "000001" / DATABASE).stat().st_size, "what was there before is left"
+    assert (workspace / "generations" / "000001" / DATABASE).stat().st_size, (
+        "what was there before is left"
+    )
 
 
 SIDE: Mapping[str, Change] = {
@@ -156,10 +173,17 @@ SIDE: Mapping[str, Change] = {
 
 
 @pytest.mark.parametrize(
-    "name", quick_are(("the log lacks its end", "garbled shared memory", "the file lacks its last page"), SIDE)
+    "name",
+    quick_are(
+        ("the log lacks its end", "garbled shared memory", "the file lacks its last page"), SIDE
+    ),
 )
-def test_the_last_writes_of_what_outlives_generations(name: str, places: Places, tmp_path: Path) -> None:
-    """SQLite drops what was not written whole. Where pages are lost, the remedy is to move the file away."""
+def test_the_last_writes_of_what_outlives_generations(
+    name: str, places: Places, tmp_path: Path
+) -> None:
+    """SQLite drops what was not written whole. Where pages are lost, the remedy is to move the file
+    away.
+    """
     workspace = tmp_path / "ws"
     live = copy_of(places.second, tmp_path / "live")
     with closing(sqlite3.connect(live / "side.sqlite")) as connection:
@@ -178,13 +202,31 @@ def test_the_last_writes_of_what_outlives_generations(name: str, places: Places,
     assert graph_of(workspace)[1] == places.after
 
 
-def run(workspace: Path, source: Path, limit: Callable[[], None] | None = None, **environment: str) -> tuple[int, str]:
+def run(
+    workspace: Path, source: Path, limit: Callable[[], None] | None = None, **environment: str
+) -> tuple[int, str]:
     """An index run in a process of its own: how it ended, and its errors."""
-    command = [sys.executable, "-m", "flows", "index", str(source), "--full", "--json", "--workspace", str(workspace)]
+    command = [
+        sys.executable,
+        "-m",
+        "flows",
+        "index",
+        str(source),
+        "--full",
+        "--json",
+        "--workspace",
+        str(workspace),
+    ]
     ended = subprocess.run(
-        command, env={**os.environ, "TRELLIS_VECTOR_STORE": "chroma", **environment}, cwd=ROOT, check=False,
-        capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE,
-    )  # fmt: skip
+        command,
+        env={**os.environ, "TRELLIS_VECTOR_STORE": "chroma", **environment},
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        timeout=PATIENCE,
+    )
     return ended.returncode, ended.stdout + ended.stderr
 
 

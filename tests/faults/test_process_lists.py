@@ -1,4 +1,6 @@
-"""No process of a command shows a configured key in its command line, which everybody on the machine may read."""
+"""No process of a command shows a configured key in its command line, which everybody on the
+machine may read.
+"""
 
 import os
 import subprocess
@@ -27,7 +29,9 @@ KEYS = {
 
 @contextmanager
 def watched_processes(mark: str) -> Iterator[list[str]]:
-    """The command lines of all processes with this mark in their environment that there are inside the block."""
+    """The command lines of all processes with this mark in their environment that there are inside
+    the block.
+    """
     lines, done = list[str](), threading.Event()
 
     def watch() -> None:
@@ -35,8 +39,13 @@ def watched_processes(mark: str) -> Iterator[list[str]]:
         while not done.wait(0.01):
             for folder in Path("/proc").iterdir():
                 with suppress(OSError):
-                    if folder.name.isdecimal() and mark.encode() in (folder / "environ").read_bytes():
-                        known.add(f"{folder.name} {(folder / 'cmdline').read_bytes().decode(errors='replace')}")
+                    if (
+                        folder.name.isdecimal()
+                        and mark.encode() in (folder / "environ").read_bytes()
+                    ):
+                        known.add(
+                            f"{folder.name} {(folder / 'cmdline').read_bytes().decode(errors='replace')}"
+                        )
         lines.extend(sorted(known))
 
     watching = threading.Thread(target=watch)
@@ -50,42 +59,64 @@ def watched_processes(mark: str) -> Iterator[list[str]]:
 
 @pytest.mark.patient
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc here")
-def test_no_process_shows_a_key(server_process: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_shows_a_key(
+    server_process: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server_process.reset()
     server_process.settle(latency_ms=20)
     service_key, service_row = new_key("reader", "admin")
     workspace, mark = tmp_path / "ws", f"mark-{os.getpid()}"
     settings = KEYS | {
-        "TRELLIS_LM": "openai/m", "TRELLIS_EMBEDDING": "openai/e", "TRELLIS_RERANKER": "ranker",
-        **{f"TRELLIS_{name}_BASE_URL": server_process.base_url for name in ("LM", "EMBEDDING", "RERANKER")},
-        "TRELLIS_SERVICE_KEYS": service_row, "TRELLIS_WORKSPACE": str(workspace), "MARK": mark,
-    }  # fmt: skip
+        "TRELLIS_LM": "openai/m",
+        "TRELLIS_EMBEDDING": "openai/e",
+        "TRELLIS_RERANKER": "ranker",
+        **{
+            f"TRELLIS_{name}_BASE_URL": server_process.base_url
+            for name in ("LM", "EMBEDDING", "RERANKER")
+        },
+        "TRELLIS_SERVICE_KEYS": service_row,
+        "TRELLIS_WORKSPACE": str(workspace),
+        "MARK": mark,
+    }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     source = write_rows(tmp_path / "docs.jsonl", [row(number) for number in range(12)])
     asked = [f"Who planned Tern Rock {number} years ago?" for number in range(10)]
-    questions = write_rows(tmp_path / "questions.jsonl", [{"question": one, "answers": ["Ana Korb"]} for one in asked])
+    questions = write_rows(
+        tmp_path / "questions.jsonl", [{"question": one, "answers": ["Ana Korb"]} for one in asked]
+    )
     of = ("--questions", str(questions))
     commands = [
-        ["tune", str(source), "--force"], ["index", str(source)], ["ask", "Who planned Tern Rock?"], ["evaluate", *of],
+        ["tune", str(source), "--force"],
+        ["index", str(source)],
+        ["ask", "Who planned Tern Rock?"],
+        ["evaluate", *of],
         ["train", "answer", *of, "--by", "bootstrap", "--measure", "f1", "--use"],
-    ]  # fmt: skip
+    ]
     with watched_processes(mark) as lines:
         for command in commands:
             done = subprocess.run(
-                [sys.executable, "-m", "flows", *command, "--json"], cwd=ROOT, check=False, capture_output=True,
-                text=True, timeout=PATIENCE,
-            )  # fmt: skip
+                [sys.executable, "-m", "flows", *command, "--json"],
+                cwd=ROOT,
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
         write_rows(source, [row(number) for number in range(20)])
         with (
             served(log=tmp_path / "log") as (facts, _),
             httpx.Client(
-                base_url=facts["service"], timeout=PATIENCE, trust_env=False,
+                base_url=facts["service"],
+                timeout=PATIENCE,
+                trust_env=False,
                 headers={"authorization": f"Bearer {service_key}"},
             ) as client,
-        ):  # fmt: skip
-            assert client.post("/api/v1/ask", json={"question": "Who planned Tern Rock?"}).is_success
+        ):
+            assert client.post(
+                "/api/v1/ask", json={"question": "Who planned Tern Rock?"}
+            ).is_success
             ended(client, client.post("/api/v1/index-runs", json={"sources": [str(source)]}).json())
     assert any("index_process" in line for line in lines), lines
     assert [line for line in lines for key in (*KEYS.values(), service_key) if key in line] == []

@@ -17,8 +17,16 @@ KEY = "made-up-key-4711"
 BRIDGE = "Orla Bridge was designed by Tomas Reyd.\nIt opened in 1931 and is 412 metres long."
 ROWS = (
     {"id": "bridge", "title": "Orla Bridge", "text": BRIDGE.replace("\n", "\r\n"), "year": 1931},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb."},
-    {"id": "桥", "title": "奥拉桥", "text": "奥拉桥(Orla Bridge)于1931年通车,全长412米,设计者是托马斯·雷德。"},
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb.",
+    },
+    {
+        "id": "桥",
+        "title": "奥拉桥",
+        "text": "奥拉桥(Orla Bridge)于1931年通车,全长412米,设计者是托马斯·雷德。",
+    },
 )
 
 

@@ -1,4 +1,6 @@
-"""What does Prefect's server know of a run? It learns of most things a moment later, so these ask until it does."""
+"""What does Prefect's server know of a run? It learns of most things a moment later, so these ask
+until it does.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Collection
@@ -13,9 +15,12 @@ WAIT = 90.0  # seconds
 PAUSE = 0.2
 
 
-async def task_runs(flow_run: str | UUID, expected: Collection[str], count: int = 0) -> list[tuple[str, set[str]]]:
-    """The names of a flow run's task runs, each with the names of those that it goes on from, in the order in which
-    they started, as soon as these, and so many, are there."""
+async def task_runs(
+    flow_run: str | UUID, expected: Collection[str], count: int = 0
+) -> list[tuple[str, set[str]]]:
+    """The names of a flow run's task runs, each with the names of those that it goes on from, in
+    the order in which they started, as soon as these, and so many, are there.
+    """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterName
     from prefect.client.schemas.objects import TaskRunResult
@@ -28,14 +33,23 @@ async def task_runs(flow_run: str | UUID, expected: Collection[str], count: int 
         for _ in range(int(WAIT / PAUSE)):
             found = await client.read_task_runs(flow_run_filter=wanted)
             known = {run.name for run in found}
-            if known.issuperset(expected) and len(found) >= count and all(run.start_time for run in found):
+            if (
+                known.issuperset(expected)
+                and len(found) >= count
+                and all(run.start_time for run in found)
+            ):
                 break
             await asyncio.sleep(PAUSE)
     names = {run.id: run.name for run in found}
     return [
         (
             run.name,
-            {names[up.id] for inputs in run.task_inputs.values() for up in inputs if isinstance(up, TaskRunResult)},
+            {
+                names[up.id]
+                for inputs in run.task_inputs.values()
+                for up in inputs
+                if isinstance(up, TaskRunResult)
+            },
         )
         for run in sorted(found, key=lambda run: str(run.start_time))
     ]
@@ -64,7 +78,9 @@ async def run_of(name: str) -> UUID:
 
     wanted = FlowRunFilter(name=FlowRunFilterName(like_=name))
     async with get_client() as client:
-        found = await client.read_flow_runs(flow_run_filter=wanted, sort=FlowRunSort.START_TIME_DESC)
+        found = await client.read_flow_runs(
+            flow_run_filter=wanted, sort=FlowRunSort.START_TIME_DESC
+        )
     return found[0].id
 
 
@@ -92,7 +108,11 @@ async def events(name: str, expected: int, of: str) -> list[dict[str, Any]]:
         for _ in range(int(WAIT / PAUSE)):
             answer = await client._client.post("/events/filter", json=body)
             answer.raise_for_status()
-            found = [one for one in answer.json()["events"] if one["resource"]["prefect.resource.name"].startswith(of)]
+            found = [
+                one
+                for one in answer.json()["events"]
+                if one["resource"]["prefect.resource.name"].startswith(of)
+            ]
             if len(found) >= expected:
                 break
             await asyncio.sleep(PAUSE)

@@ -1,4 +1,6 @@
-"""`ask` and `aask` answer from one open session per workspace, and follow it to the next generation."""
+"""`ask` and `aask` answer from one open session per workspace, and follow it to the next
+generation.
+"""
 
 import asyncio
 import threading
@@ -50,15 +52,24 @@ def test_many_threads_may_ask_at_once(indexed: Path) -> None:
 def test_a_conversation_is_texts_or_messages(indexed: Path) -> None:
     message = {"role": "assistant", "content": "Tomas Reyd."}
     forms: list[Sequence[str | Mapping[str, object]]] = [
-        [QUESTION, "Tomas Reyd."], [{"role": "user", "content": QUESTION}, message], [QUESTION, message],
-    ]  # fmt: skip
+        [QUESTION, "Tomas Reyd."],
+        [{"role": "user", "content": QUESTION}, message],
+        [QUESTION, message],
+    ]
     for history in forms:
         rewritten = ask("How long is it?", workspace=indexed, history=history).trace.rewritten
         assert rewritten == f"{QUESTION} How long is it?"
 
 
 @pytest.mark.parametrize(
-    "history", ["Who?", [7], [{"content": "Who?"}], [{"role": "system", "content": "Be brief."}], [{"role": "user"}]]
+    "history",
+    [
+        "Who?",
+        [7],
+        [{"content": "Who?"}],
+        [{"role": "system", "content": "Be brief."}],
+        [{"role": "user"}],
+    ],
 )
 def test_what_is_no_turn_is_refused_with_what_is_one(indexed: Path, history: Sequence[str]) -> None:
     with pytest.raises(UsageError) as caught:
@@ -67,16 +78,22 @@ def test_what_is_no_turn_is_refused_with_what_is_one(indexed: Path, history: Seq
 
 
 async def test_a_session_is_kept_until_its_last_question_is_done(tmp_path: Path) -> None:
-    """While a question runs, the next generation is published: it ends where it began, the next one is on the new."""
+    """While a question runs, the next generation is published: it ends where it began, the next one
+    is on the new.
+    """
     source, workspace = tmp_path / "docs.jsonl", tmp_path / "ws"
     write_rows(source, ROWS)
     await asyncio.to_thread(main, ["index", str(source), "--workspace", str(workspace), "--json"])
     sessions = Sessions()
     async with sessions.use(workspace) as old:
         write_rows(source, [*ROWS, {"id": "new", "text": "The Velin Ferry closed in 1950."}])
-        await asyncio.to_thread(main, ["index", str(source), "--workspace", str(workspace), "--json"])
+        await asyncio.to_thread(
+            main, ["index", str(source), "--workspace", str(workspace), "--json"]
+        )
         async with sessions.use(workspace) as new:
             assert (old.number, new.number) == (1, 2)
             assert len(old.documents(["bridge"])) == 1
-    assert Workspace(workspace, keep_generations=1).clean() == [1], "the old one is closed: nobody holds it"
+    assert Workspace(workspace, keep_generations=1).clean() == [1], (
+        "the old one is closed: nobody holds it"
+    )
     sessions.close()

@@ -36,7 +36,12 @@ COMMANDS = (
 def test_help_names_every_command_and_loads_none() -> None:
     code = "import sys; from flows.__main__ import main; main(['--help']); print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert [name for name in COMMANDS.split() if f"│ {name} " not in done.stdout] == []
     loaded = set(done.stdout.splitlines()[-1].split())
@@ -61,7 +66,10 @@ def test_every_line_of_the_table_names_a_command() -> None:
         ["ask", "--questions", "none.jsonl"],
         ["rollback", "first"],
         ["summon"],
-        *(["index", ".", "--budget-usd", amount] for amount in ("0", "-1", "a lot", "inf", "nan", "2,50", "")),
+        *(
+            ["index", ".", "--budget-usd", amount]
+            for amount in ("0", "-1", "a lot", "inf", "nan", "2,50", "")
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(fresh: Command, arguments: list[str]) -> None:
@@ -151,7 +159,9 @@ def test_a_long_step_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> 
         '"Who designed Orla Bridge?"\n{"role": "assistant", "content": "Tomas Reyd."}\n',
     ],
 )
-def test_a_question_has_a_history_from_a_file(scripted: Server, copied: Command, tmp_path: Path, turns: str) -> None:
+def test_a_question_has_a_history_from_a_file(
+    scripted: Server, copied: Command, tmp_path: Path, turns: str
+) -> None:
     (tmp_path / "said.json").write_text(turns)
     done = copied("ask", "Where was he born?", "--history", str(tmp_path / "said.json"), "--json")
     assert done.code == 0, done.err
@@ -169,27 +179,41 @@ def test_a_question_has_a_history_from_a_file(scripted: Server, copied: Command,
         ('{"role": "system", "content": "x"}', "A turn of the history is"),
     ],
 )
-def test_a_history_that_cannot_be_meant(fresh: Command, tmp_path: Path, turns: str, told: str) -> None:
+def test_a_history_that_cannot_be_meant(
+    fresh: Command, tmp_path: Path, turns: str, told: str
+) -> None:
     (tmp_path / "said.json").write_text(turns)
     done = fresh("ask", "Who?", "--history", str(tmp_path / "said.json"))
     assert (done.code, told in done.err) == (2, True), done.err
 
 
-@pytest.mark.parametrize("verb", [["ask", "Who?"], ["retrieve", "Who?"], ["reports"], ["graph", "X"], ["show", "x"]])
+@pytest.mark.parametrize(
+    "verb", [["ask", "Who?"], ["retrieve", "Who?"], ["reports"], ["graph", "X"], ["show", "x"]]
+)
 def test_nothing_indexed_says_how_to_begin(fresh: Command, verb: list[str]) -> None:
     done = fresh(*verb)
     assert (done.code, "trellis index" in done.err, fresh.workspace.exists()) == (2, True, False)
 
 
-def test_what_an_index_run_refuses(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_index_run_refuses(
+    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = str(tmp_path / "nowhere")
     done = fresh("index", missing, "--json")
-    assert (done.code, done.json["error"]["type"], missing in done.err) == (2, "SourceNotFound", True)
+    assert (done.code, done.json["error"]["type"], missing in done.err) == (
+        2,
+        "SourceNotFound",
+        True,
+    )
     assert ("Traceback" in done.err, fresh.workspace.exists()) == (False, False)
     source = str(write_rows(tmp_path / "docs.jsonl", ROWS))
     with Workspace(fresh.workspace).write():
         locked = fresh("index", source, "--json")
-    assert (locked.code, locked.json["error"]["type"], str(os.getpid()) in locked.err) == (4, "WorkspaceLocked", True)
+    assert (locked.code, locked.json["error"]["type"], str(os.getpid()) in locked.err) == (
+        4,
+        "WorkspaceLocked",
+        True,
+    )
     monkeypatch.setenv("TRELLIS_CHUNK_TOKENS", "many")
     wrong = fresh("index", source)
     assert (wrong.code, "chunk_tokens" in wrong.err) == (2, True)
@@ -216,7 +240,9 @@ def test_retrieve_gives_at_most_k_passages_with_scores(trellis: Command) -> None
 
 
 @pytest.mark.parametrize("verb", ["ask", "retrieve"])
-def test_a_batch_answers_in_order_and_restricts_documents(trellis: Command, verb: str, tmp_path: Path) -> None:
+def test_a_batch_answers_in_order_and_restricts_documents(
+    trellis: Command, verb: str, tmp_path: Path
+) -> None:
     asked = [
         {"id": "b", "question": "Who designed Orla Bridge?", "expected": "passed over"},
         {"id": "a", "question": "How long is Orla Bridge?", "documents": ["bridge"]},
@@ -224,12 +250,25 @@ def test_a_batch_answers_in_order_and_restricts_documents(trellis: Command, verb
     ]
     done = trellis(verb, "--questions", str(write_rows(tmp_path / "q.jsonl", asked)))
     assert done.code == 0
-    assert [(next(iter(row)), row["id"]) for row in done.rows] == [("id", "b"), ("id", "a"), ("id", 3)]
+    assert [(next(iter(row)), row["id"]) for row in done.rows] == [
+        ("id", "b"),
+        ("id", "a"),
+        ("id", 3),
+    ]
     assert {passage["document"] for passage in done.rows[1]["passages"]} == {"bridge"}
 
 
-def test_bad_rows_are_told_and_the_others_answered(trellis: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = ['{"id": "a"}', "not json", "[1]", "", '{"id": "e", "question": "  "}', '{"id": "d", "question": 7}']
+def test_bad_rows_are_told_and_the_others_answered(
+    trellis: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        '{"id": "a"}',
+        "not json",
+        "[1]",
+        "",
+        '{"id": "e", "question": "  "}',
+        '{"id": "d", "question": 7}',
+    ]
     lines.append('{"id": "h", "question": "x", "history": [{"role": "tool", "content": "x"}]}')
     rows = "\n".join([*lines, '{"id": "z", "question": "Orla Bridge"}'])
     monkeypatch.setattr("sys.stdin", io.StringIO(rows))
@@ -252,19 +291,27 @@ def test_show_prints_the_stored_text_and_nothing_else(trellis: Command) -> None:
 def test_graph_shows_relations_with_the_sentences_that_state_them(trellis: Command) -> None:
     (entity,) = trellis("graph", "tomas reyd", "--json").json["entities"]
     assert entity["occurrences"] >= 2
-    quotes = {place["quote"] for relation in entity["relations"] for place in relation["statements"]}
+    quotes = {
+        place["quote"] for relation in entity["relations"] for place in relation["statements"]
+    }
     assert any("designed by Tomas Reyd" in quote for quote in quotes)
     assert "designed by Tomas Reyd" in trellis("graph", "tomas reyd").out
     unknown = trellis("graph", "Tomas Raid", "--json")
     assert (unknown.code, "Tomas Reyd" in unknown.json["error"]["remedy"]) == (2, True)
 
 
-def test_status_tells_what_holds(trellis: Command, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_tells_what_holds(
+    trellis: Command, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRELLIS_LM_API_KEY", "sk-secret")
     monkeypatch.setenv("TRELLIS_LM_BASE_URL", "https://me:hunter2@models.example/v1")
     done = trellis("status", "--json")
     state = done.json
-    assert (state["generation"], state["counts"]["documents"], state["models"]["answer"]) == (1, 3, "offline")
+    assert (state["generation"], state["counts"]["documents"], state["models"]["answer"]) == (
+        1,
+        3,
+        "offline",
+    )
     assert state["sources"] == [{"source": str(source), "documents": 3}]
     assert [row["kind"] for row in state["runs"]] == ["index"]
     people = trellis("status").out
@@ -280,7 +327,9 @@ def test_status_of_nothing_says_how_to_begin_and_makes_nothing(fresh: Command) -
 
 def test_a_reader_that_leaves_early_is_no_error(indexed: Path) -> None:
     command = f"{sys.executable} -m flows graph 'Orla Bridge' --workspace {indexed} | head -c 1"
-    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S602
+    done = subprocess.run(  # noqa: S602
+        command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
 
 
@@ -305,7 +354,12 @@ def test_it_says_what_it_found_and_what_to_do_next(
 ) -> None:
     told = fresh("tune", str(source))
     assert told.code == 0
-    for said in ("kinds", "actor: who acts", str(fresh.workspace / TAILORING_FILE), f"trellis index {source}"):
+    for said in (
+        "kinds",
+        "actor: who acts",
+        str(fresh.workspace / TAILORING_FILE),
+        f"trellis index {source}",
+    ):
         assert said in told.out
     assert "counts instead" not in told.out
     monkeypatch.setenv("TRELLIS_TAILORING_LANGUAGE", "Greek")
@@ -314,6 +368,15 @@ def test_it_says_what_it_found_and_what_to_do_next(
 
 
 def test_a_ledger_has_a_row_for_each_step_and_model() -> None:
-    rows = [UsageRow(step="extract", model="openai/a|b", calls=3, input_tokens=10, output_tokens=5, cost_usd=None)]
+    rows = [
+        UsageRow(
+            step="extract",
+            model="openai/a|b",
+            calls=3,
+            input_tokens=10,
+            output_tokens=5,
+            cost_usd=None,
+        )
+    ]
     assert "| extract | openai/a b | 3 | 0 | 10 | 5 | cost unknown | 0.0 |" in ledger(rows)
     assert "offline" in ledger([])

@@ -79,4 +79,8 @@ def test_a_server_on_this_machine_is_a_model_at_hand(local_server: str) -> None:
     found = model_at_hand(load_settings({}, {}), {"Ollama": local_server})
     assert found is not None
     model, name = found
-    assert (model.model, model.base_url, name) == ("openai/qwen3:4b", local_server, "qwen3:4b (Ollama)")
+    assert (model.model, model.base_url, name) == (
+        "openai/qwen3:4b",
+        local_server,
+        "qwen3:4b (Ollama)",
+    )

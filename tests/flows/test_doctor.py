@@ -1,4 +1,6 @@
-"""`trellis doctor` tells what works and what to change, never fails by exception, and never shows a key."""
+"""`trellis doctor` tells what works and what to change, never fails by exception, and never shows a
+key.
+"""
 
 from pathlib import Path
 
@@ -19,7 +21,9 @@ def examined(trellis: Command) -> tuple[int, Examination]:
     return done.code, Examination.model_validate(done.json)
 
 
-def test_offline_everything_works_and_nothing_is_left_behind(fresh: Command, trellis: Command) -> None:
+def test_offline_everything_works_and_nothing_is_left_behind(
+    fresh: Command, trellis: Command
+) -> None:
     code, report = examined(fresh)
     assert (code, report.ok, report.offline) == (0, True, True)
     assert "384 dimensions" in report.embedding.seen
@@ -42,28 +46,43 @@ def test_offline_everything_works_and_nothing_is_left_behind(fresh: Command, tre
         ({"kind": "malformed"}, 1, "no valid answer", "structured output", "FAIL  openai/scripted"),
         ({"kind": "writes", "says": WRONG}, 1, "1812", "stronger model", "FAIL  openai/scripted"),
         (
-            {"kind": "unsupported", "key": "response_format"}, 0, "", "does not hold answers to a schema",
+            {"kind": "unsupported", "key": "response_format"},
+            0,
+            "",
+            "does not hold answers to a schema",
             "no structured output: answers are checked and repaired",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_server_is_told_with_what_it_does_and_the_remedy(  # noqa: PLR0917 -- columns of a table
-    rule: dict[str, object], code: int, problem: str, advice: str, shown: str, fresh: Command, model_server: Server
+    rule: dict[str, object],
+    code: int,
+    problem: str,
+    advice: str,
+    shown: str,
+    fresh: Command,
+    model_server: Server,
 ) -> None:
     model_server.misbehave(rule)
     ended, report = examined(fresh)
-    assert (ended, report.ok, report.embedding.ok) == (code, code == 0, True), "the rest is checked all the same"
+    assert (ended, report.ok, report.embedding.ok) == (code, code == 0, True), (
+        "the rest is checked all the same"
+    )
     row = next(row for row in report.models if row.role == "answer")
     assert problem in row.problem
     assert advice in " ".join(row.advice)
-    assert code or all(row.input_tokens > 20 and row.output_tokens > 5 and row.seconds > 0 for row in report.models)
+    assert code or all(
+        row.input_tokens > 20 and row.output_tokens > 5 and row.seconds > 0 for row in report.models
+    )
     people = fresh("doctor").out
     assert shown in people
     assert KEY not in people
     assert not row.advice or f"→ {row.advice[0]}" in people
 
 
-def test_what_cannot_be_reached_is_named(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_reached_is_named(
+    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/any")
     monkeypatch.setenv("TRELLIS_LM_BASE_URL", NOWHERE.replace("//", f"//someone:{KEY}@"))
     monkeypatch.setenv("TRELLIS_LM_ROUTE", "offline")
@@ -72,7 +91,12 @@ def test_what_cannot_be_reached_is_named(fresh: Command, tmp_path: Path, monkeyp
     (tmp_path / "file").write_text("not a folder")
     code, report = examined(fresh)
     by_role = {row.role: row for row in report.models}
-    assert (code, by_role["answer"].ok, by_role["route"].ok, by_role["route"].model) == (1, False, True, "offline")
+    assert (code, by_role["answer"].ok, by_role["route"].ok, by_role["route"].model) == (
+        1,
+        False,
+        True,
+        "offline",
+    )
     assert "127.0.0.1:9" in by_role["answer"].problem
     assert (report.prefect.ok, "PREFECT_API_URL" in report.prefect.advice) == (False, True)
     assert (report.workspace.ok, "--workspace" in report.workspace.advice) == (False, True)

@@ -1,4 +1,6 @@
-"""`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by later runs, undone."""
+"""`trellis graph merge`, `split`, `edit`, `edits` and `undo`: a new generation at once, kept by
+later runs, undone.
+"""
 
 import signal
 import subprocess
@@ -16,7 +18,11 @@ from tests.workspaces import write_rows
 
 ROWS = [
     {"id": "a", "title": "Notes", "text": "Ada Korb keeps Holm Light. The light stands in Velin."},
-    {"id": "b", "title": "Letters", "text": "Captain Vell wrote to Ada Korb. Captain Vell lives in Velin."},
+    {
+        "id": "b",
+        "title": "Letters",
+        "text": "Captain Vell wrote to Ada Korb. Captain Vell lives in Velin.",
+    },
     {"id": "c", "title": "Lists", "text": "Velin is a ship of Ida Moss."},
 ]
 
@@ -41,7 +47,11 @@ def trellis(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> C
 
 def names(shown: Ended) -> set[str]:
     assert shown.code == 0, shown.err
-    return {name for one in shown.json["entities"] for name in (one["name"], *(a["name"] for a in one["aliases"]))}
+    return {
+        name
+        for one in shown.json["entities"]
+        for name in (one["name"], *(a["name"] for a in one["aliases"]))
+    }
 
 
 def test_a_merge_is_published_at_once_and_stays_without_a_model_reading_anew(
@@ -81,7 +91,12 @@ def test_a_split_by_documents_makes_two_things_that_ids_tell_apart(trellis: Comm
     assert unclear.code == 2
     ids = {one["documents"]: one["id"] for one in shown}
     assert all(one in unclear.err for one in ids.values())
-    assert trellis("graph", "edit", ids[1], "--kind", "ship", "--description", "A ship of two masts.").code == 0
+    assert (
+        trellis(
+            "graph", "edit", ids[1], "--kind", "ship", "--description", "A ship of two masts."
+        ).code
+        == 0
+    )
     found = {one["documents"]: one for one in trellis("graph", "Velin", "--json").json["entities"]}
     assert (found[1]["kind"], found[1]["description"]) == ("ship", "A ship of two masts.")
     assert found[2]["kind"] != "ship"
@@ -103,7 +118,9 @@ def test_a_split_by_documents_makes_two_things_that_ids_tell_apart(trellis: Comm
         (("Velin", "--documents", "a"), "Unknown option: --documents"),
     ],
 )
-def test_what_cannot_be_meant_is_told_and_changes_nothing(trellis: Command, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_told_and_changes_nothing(
+    trellis: Command, words: tuple[str, ...], told: str
+) -> None:
     done = trellis("graph", *words)
     assert done.code == 2
     assert told in done.err
@@ -118,9 +135,20 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
 ) -> None:
     source = write_rows(tmp_path / "docs.jsonl", ROWS)
     assert fresh("index", str(source)).code == 0
-    write_rows(source, [*ROWS, {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss in Holm Light."}])
+    write_rows(
+        source,
+        [*ROWS, {"id": "d", "title": "More", "text": "Captain Vell met Ida Moss in Holm Light."}],
+    )
     model_server.settle(latency_ms=2_000)
-    command = [sys.executable, "-m", "flows", "index", str(source), "--workspace", str(fresh.workspace)]
+    command = [
+        sys.executable,
+        "-m",
+        "flows",
+        "index",
+        str(source),
+        "--workspace",
+        str(fresh.workspace),
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as running:
         wait_for(lambda: model_server.stats()["in_flight"], "its first call")
         running.send_signal(signal.SIGSTOP)
@@ -133,15 +161,26 @@ def test_edits_beside_an_index_run_are_refused_in_words_or_kept(
         running.send_signal(signal.SIGCONT)
         model_server.settle(latency_ms=0)
         tried = dict.fromkeys(BESIDE, 0)
-        for name, edit in BESIDE.items():  # while it goes on, and after: each is kept as soon as it is not refused
+        for (
+            name,
+            edit,
+        ) in (
+            BESIDE.items()
+        ):  # while it goes on, and after: each is kept as soon as it is not refused
             while (done := fresh("graph", *edit)).code == 4:
                 tried[name] += 1
                 time.sleep(PAUSE)
             assert done.code == 0, done.err
     assert running.returncode == 0
     assert fresh("index", str(source), "--full").code == 0
-    assert [edit["action"] for edit in fresh("graph", "edits", "--json").json] == ["merge", "split", "change"]
+    assert [edit["action"] for edit in fresh("graph", "edits", "--json").json] == [
+        "merge",
+        "split",
+        "change",
+    ]
     assert names(fresh("graph", "Captain Vell", "--json")) == {"Ada Korb", "Captain Vell"}
     assert len(fresh("graph", "Holm Light", "--json").json["entities"]) == 2
-    assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {"captain"}
+    assert {one["kind"] for one in fresh("graph", "Ida Moss", "--json").json["entities"]} == {
+        "captain"
+    }
     assert fresh("status", "--json").json["counts"]["documents"] == len(ROWS) + 1

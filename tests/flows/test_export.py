@@ -1,4 +1,6 @@
-"""`trellis export`, `archive`, `restore` and `clean`: what is written is whole, and room is given back."""
+"""`trellis export`, `archive`, `restore` and `clean`: what is written is whole, and room is given
+back.
+"""
 
 import json
 from pathlib import Path
@@ -20,7 +22,9 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("form", get_args(ExportFormat))
-def test_an_export_is_whole_and_the_same_each_time(trellis: Command, tmp_path: Path, form: str) -> None:
+def test_an_export_is_whole_and_the_same_each_time(
+    trellis: Command, tmp_path: Path, form: str
+) -> None:
     report = trellis("export", str(tmp_path / "one"), "--format", form, "--json").json
     manifest = json.loads((tmp_path / "one" / MANIFEST).read_text())
     assert manifest == {"version": 1, "format": form, "files": report["files"]}
@@ -29,7 +33,9 @@ def test_an_export_is_whole_and_the_same_each_time(trellis: Command, tmp_path: P
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
-def test_json_holds_every_record_and_can_be_indexed_as_it_is(trellis: Command, fresh: Command, tmp_path: Path) -> None:
+def test_json_holds_every_record_and_can_be_indexed_as_it_is(
+    trellis: Command, fresh: Command, tmp_path: Path
+) -> None:
     trellis("export", str(tmp_path / "out"))
     with Workspace(trellis.workspace).read() as generation:
         records = export(generation)
@@ -47,7 +53,9 @@ def test_graphml_and_python_give_the_same_graphs(trellis: Command, tmp_path: Pat
     read = nx.read_graphml(tmp_path / "out" / "graph.graphml", force_multigraph=True)
     assert set(read.edges(keys=True)) == set(whole.edges(keys=True))
     assert read.number_of_edges() > 0
-    weights = nx.get_edge_attributes(nx.read_graphml(tmp_path / "out" / "graph-undirected.graphml"), "weight")
+    weights = nx.get_edge_attributes(
+        nx.read_graphml(tmp_path / "out" / "graph-undirected.graphml"), "weight"
+    )
     assert {frozenset(pair): weight for pair, weight in weights.items()} == {
         frozenset(pair): weight for pair, weight in nx.get_edge_attributes(ties, "weight").items()
     }
@@ -69,7 +77,9 @@ def test_a_restored_workspace_answers_and_goes_on(
     after = fresh("ask", QUESTION, "--json").json
     assert (after["answer"], after["citations"]) == (before["answer"], before["citations"])
     assert list(fresh.workspace.glob("generations/*/chroma-*")), "the vectors are served as before"
-    source = write_rows(tmp_path / "docs.jsonl", [{"id": "new", "text": "The Velin Ferry closed in 1950."}])
+    source = write_rows(
+        tmp_path / "docs.jsonl", [{"id": "new", "text": "The Velin Ferry closed in 1950."}]
+    )
     assert fresh("index", str(source), "--json").json["generation"] == 2
     assert fresh("restore", str(file)).code == 2
     assert copied("archive", str(file)).code == 2
@@ -77,7 +87,9 @@ def test_a_restored_workspace_answers_and_goes_on(
 
 def test_a_clean_up_gives_room_back_but_what_is_read(copied: Command, tmp_path: Path) -> None:
     for number in range(2):
-        more = write_rows(tmp_path / "more.jsonl", [{"id": "new", "text": f"Note {number} names Velin."}])
+        more = write_rows(
+            tmp_path / "more.jsonl", [{"id": "new", "text": f"Note {number} names Velin."}]
+        )
         assert copied("index", str(more)).code == 0
     with Workspace(copied.workspace).read(1):
         assert copied("clean", "--keep", "1", "--json").json["removed"] == [2]
@@ -94,15 +106,27 @@ def test_a_clean_up_gives_room_back_but_what_is_read(copied: Command, tmp_path: 
 def triples_of(workspace: Path) -> set[tuple[str, str, str]]:
     whole = graph.directed(workspace)
     names = nx.get_node_attributes(whole, "name")
-    return {(names[source], said["predicate"], names[target]) for source, target, said in whole.edges(data=True)}
+    return {
+        (names[source], said["predicate"], names[target])
+        for source, target, said in whole.edges(data=True)
+    }
 
 
-def test_a_graph_goes_out_and_comes_back_in(trellis: Command, fresh: Command, tmp_path: Path, unembedded: None) -> None:
+def test_a_graph_goes_out_and_comes_back_in(
+    trellis: Command, fresh: Command, tmp_path: Path, unembedded: None
+) -> None:
     before = triples_of(trellis.workspace)
     assert before
     report = graph.index_graph(graph.directed(trellis.workspace), fresh.workspace)
-    assert (report.published, report.documents.added, triples_of(fresh.workspace)) == (True, 1, before)
+    assert (report.published, report.documents.added, triples_of(fresh.workspace)) == (
+        True,
+        1,
+        before,
+    )
     trellis("export", str(tmp_path / "out"), "--format", "graphml")
-    assert fresh("index", str(tmp_path / "out" / "graph.graphml"), "--json").json["documents"]["added"] == 1
+    assert (
+        fresh("index", str(tmp_path / "out" / "graph.graphml"), "--json").json["documents"]["added"]
+        == 1
+    )
     assert triples_of(fresh.workspace) == before
     assert not graph.index_graph(graph.directed(trellis.workspace), fresh.workspace).published

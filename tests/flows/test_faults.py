@@ -44,7 +44,9 @@ WRITERS = {
 
 @pytest.fixture(scope="module")
 def unasked(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace that nobody has asked: what is remembered of a like question would spare the writing."""
+    """A workspace that nobody has asked: what is remembered of a like question would spare the
+    writing.
+    """
     return indexed_by_command(source, tmp_path_factory.mktemp("unasked"))
 
 
@@ -86,7 +88,10 @@ def warnings_of(*names: str) -> Iterator[list[str]]:
 def test_who_reads_goes_on(opened: Command, source: Path, fault: str, name: str) -> None:
     copy = Path(opened.workspace.parent, "docs.jsonl")
     copy.write_bytes(source.read_bytes())
-    with refusing(fault, opened.workspace.parent), warnings_of("flows", "tasks", "prompts", "storage") as warned:
+    with (
+        refusing(fault, opened.workspace.parent),
+        warnings_of("flows", "tasks", "prompts", "storage") as warned,
+    ):
         ended = opened(*words_of(READERS[name], copy, opened.workspace))
     assert (ended.code, "Traceback" in ended.err) == (0, False), ended.err
     said = [line for line in warned if "is remembered" in line]
@@ -97,7 +102,9 @@ def test_who_reads_goes_on(opened: Command, source: Path, fault: str, name: str)
 
 @pytest.mark.parametrize(("fault", "kind"), [("read-only", "NotPermitted"), ("full", "DiskFull")])
 @pytest.mark.parametrize("name", WRITERS)
-def test_who_writes_is_told_what_to_do(opened: Command, source: Path, fault: str, kind: str, name: str) -> None:
+def test_who_writes_is_told_what_to_do(
+    opened: Command, source: Path, fault: str, kind: str, name: str
+) -> None:
     place = opened.workspace.parent
     copy = Path(place, "docs.jsonl")
     copy.write_bytes(source.read_bytes())
@@ -108,7 +115,10 @@ def test_who_writes_is_told_what_to_do(opened: Command, source: Path, fault: str
     assert error["type"] == kind, error
     assert ("permissions" if fault == "read-only" else "Make room") in error["remedy"]
     assert "Move" not in error["remedy"]
-    assert sorted(path.name for path in place.iterdir() if path.name != "export") == ["docs.jsonl", "ws"]
+    assert sorted(path.name for path in place.iterdir() if path.name != "export") == [
+        "docs.jsonl",
+        "ws",
+    ]
     assert opened("ask", QUESTION).code == 0
 
 
@@ -120,25 +130,36 @@ def flip_inside(path: Path) -> None:
     flip(path, 300_000)
 
 
-ASK, SHOW, EXPORT, STATUS = ("ask", QUESTION), ("show", "bridge"), ("export", "TARGET/export"), ("status",)
+ASK, SHOW, EXPORT, STATUS = (
+    ("ask", QUESTION),
+    ("show", "bridge"),
+    ("export", "TARGET/export"),
+    ("status",),
+)
 GENERATION, SIDE = "generations/000001/generation.duckdb", "side.sqlite"
 
 
 def settled(workspace: Path) -> Path:
-    """The workspace's database, its log written into it: one that is whole would stand in for the file."""
+    """The workspace's database, its log written into it: one that is whole would stand in for the
+    file.
+    """
     with closing(sqlite3.connect(workspace / SIDE)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace / SIDE
 
 
-@pytest.mark.parametrize(("damage", "command"), [(garble, ASK), (garble, SHOW), (truncate, EXPORT), (flip_inside, ASK)])
+@pytest.mark.parametrize(
+    ("damage", "command"), [(garble, ASK), (garble, SHOW), (truncate, EXPORT), (flip_inside, ASK)]
+)
 def test_a_damaged_generation_is_told_with_what_is_lost(
     opened: Command, tmp_path: Path, damage: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
     damage(opened.workspace / GENERATION)
     ended = opened(*words_of(command, tmp_path, tmp_path), "--json")
     assert (ended.code, ended.json["error"]["type"]) == (1, "Damaged"), ended.err
-    assert all(word in ended.json["error"]["remedy"] for word in ("Index again", "trellis rollback N"))
+    assert all(
+        word in ended.json["error"]["remedy"] for word in ("Index again", "trellis rollback N")
+    )
 
 
 def in_the_middle(path: Path) -> None:
@@ -152,7 +173,12 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
-BESIDE = {"garbled": garble, "cut": truncate, "garbled behind its first page": in_the_middle, "a folder": a_folder}
+BESIDE = {
+    "garbled": garble,
+    "cut": truncate,
+    "garbled behind its first page": in_the_middle,
+    "a folder": a_folder,
+}
 MEND = ("move the file away", "memory", "paid again")
 
 
@@ -160,7 +186,9 @@ MEND = ("move the file away", "memory", "paid again")
 def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     opened: Command, source: Path, tmp_path: Path, damage: str
 ) -> None:
-    """Who asks is told once and answered; who writes is refused, before it publishes where the file does not open."""
+    """Who asks is told once and answered; who writes is refused, before it publishes where the file
+    does not open.
+    """
     before = opened(*ASK, "--json").json["answer"]
     side = settled(opened.workspace)
     BESIDE[damage](side)
@@ -175,9 +203,17 @@ def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     (problem,) = opened(*STATUS, "--json").json["problems"]
     examined = opened("doctor", "--json")
     assert examined.code == 1
-    assert all(word in problem["remedy"] and word in examined.json["workspace"]["advice"] for word in MEND)
-    with warnings_of(*ours) as warned, closing(Sessions()) as sessions, sessions.hold(opened.workspace) as session:
-        answers = [asyncio.run(answer_question(QUESTION, AskOptions(), session)).answer for _ in range(2)]
+    assert all(
+        word in problem["remedy"] and word in examined.json["workspace"]["advice"] for word in MEND
+    )
+    with (
+        warnings_of(*ours) as warned,
+        closing(Sessions()) as sessions,
+        sessions.hold(opened.workspace) as session,
+    ):
+        answers = [
+            asyncio.run(answer_question(QUESTION, AskOptions(), session)).answer for _ in range(2)
+        ]
     assert (answers, len(warned)) == ([before, before], 1)
 
     damaged = None if side.is_dir() else side.read_bytes()
@@ -185,8 +221,12 @@ def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     changes["edit"] = ("graph", "edit", "Tomas Reyd", "--kind", "person")
     for name, command in changes.items():
         ended = opened(*words_of(command, source, tmp_path), "--json")
-        assert (name, ended.code in (1, 2), "Traceback" in ended.err) == (name, True, False), ended.err
-        assert "side.sqlite" in str(ended.json["error"]) or "database is damaged" in str(ended.json["error"])
+        assert (name, ended.code in (1, 2), "Traceback" in ended.err) == (name, True, False), (
+            ended.err
+        )
+        assert "side.sqlite" in str(ended.json["error"]) or "database is damaged" in str(
+            ended.json["error"]
+        )
         if damage != "garbled behind its first page":  # which opens, and is told where it is read
             assert [row["number"] for row in opened("generations", "--json").json] == [1], name
     assert damaged is None or side.read_bytes() == damaged

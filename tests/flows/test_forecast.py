@@ -1,4 +1,6 @@
-"""A dry run says what the run will do and take, calls nothing and leaves no trace; a budget is never passed."""
+"""A dry run says what the run will do and take, calls nothing and leaves no trace; a budget is
+never passed.
+"""
 
 import json
 import re
@@ -27,7 +29,11 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def snapshot(folder: Path) -> Mapping[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def forecast(trellis: Command, *arguments: object) -> Any:
@@ -52,10 +58,14 @@ def test_a_first_run_is_forecast(model_server: Server, fresh: Command, tmp_path:
     assert (extract["basis"], extract["cost_usd"], found["cost_usd"]) == ("rule", None, None)
     (run,) = Workspace(fresh.workspace).database.runs.list()
     paid = {used["step"]: used for used in json.loads(run.summary)["usage"]}["extract"]
-    assert (paid["model"], paid["calls"]) == ("openai/scripted", real["calls"]), "the next forecast learns from it"
+    assert (paid["model"], paid["calls"]) == ("openai/scripted", real["calls"]), (
+        "the next forecast learns from it"
+    )
 
 
-def test_an_incremental_run_is_forecast_from_what_changes(model_server: Server, fresh: Command, corpus: Path) -> None:
+def test_an_incremental_run_is_forecast_from_what_changes(
+    model_server: Server, fresh: Command, corpus: Path
+) -> None:
     fresh("index", str(corpus))
     before = snapshot(fresh.workspace)
     nothing = forecast(fresh, corpus)
@@ -76,14 +86,33 @@ def test_an_incremental_run_is_forecast_from_what_changes(model_server: Server, 
 
 def test_history_says_what_calls_take(model_server: Server, fresh: Command, corpus: Path) -> None:
     side = Workspace(fresh.workspace).database
-    used = {"model": "openai/scripted", "calls": 40, "input_tokens": 8000, "output_tokens": 4000, "seconds": 320}
-    rows = [{**used, "step": "extract"}, {**used, "step": "summarize"}, {**used, "step": "report", "model": "another"}]
+    used = {
+        "model": "openai/scripted",
+        "calls": 40,
+        "input_tokens": 8000,
+        "output_tokens": 4000,
+        "seconds": 320,
+    }
+    rows = [
+        {**used, "step": "extract"},
+        {**used, "step": "summarize"},
+        {**used, "step": "report", "model": "another"},
+    ]
     side.runs.append(
-        RunRow(kind="index", started="", finished="", state="completed", summary=json.dumps({"usage": rows}))
+        RunRow(
+            kind="index",
+            started="",
+            finished="",
+            state="completed",
+            summary=json.dumps({"usage": rows}),
+        )
     )
     plan = forecast(fresh, corpus)
     steps = {one["step"]: one for one in plan["steps"]}
-    assert (steps["summarize"]["basis"], steps["summarize"]["calls"]) == ("history", steps["extract"]["calls"])
+    assert (steps["summarize"]["basis"], steps["summarize"]["calls"]) == (
+        "history",
+        steps["extract"]["calls"],
+    )
     assert steps["summarize"]["output_tokens"] == 100 * steps["summarize"]["calls"] > 0
     assert steps["report"]["basis"] == "rule", "another model's answers say nothing of this one's"
 
@@ -91,8 +120,12 @@ def test_history_says_what_calls_take(model_server: Server, fresh: Command, corp
 def test_offline_the_plan_is_told(fresh: Command, corpus: Path) -> None:
     found = forecast(fresh, corpus)
     assert (found["calls"], found["cost_usd"], found["steps"]) == (0, 0, [])
-    report = fresh("index", str(corpus), "--budget-tokens", "1", "--budget-usd", "0.01", "--json").json
-    assert (found["documents"], found["chunks"]) == (report["documents"], report["chunks"]), "no budget is touched"
+    report = fresh(
+        "index", str(corpus), "--budget-tokens", "1", "--budget-usd", "0.01", "--json"
+    ).json
+    assert (found["documents"], found["chunks"]) == (report["documents"], report["chunks"]), (
+        "no budget is touched"
+    )
     (corpus / "letters" / "oke-to-marrand-1994.txt").unlink()
     assert forecast(fresh, corpus)["documents"]["removed"] == 1
     told = fresh("index", str(corpus), "--dry-run")
@@ -128,14 +161,19 @@ def test_a_run_tells_its_time_as_soon_as_its_model_is_measured(
     assert "openai/scripted not measured yet" in fresh("index", str(docs), "--dry-run").out
     done = fresh("index", str(docs))
     assert re.search(r"40 passages: the time is told when the first are done\n", done.err)
-    assert re.search(r"\d+ passages left: about .+ at \d+ tokens a second of openai/scripted, as measured\n", done.err)
+    assert re.search(
+        r"\d+ passages left: about .+ at \d+ tokens a second of openai/scripted, as measured\n",
+        done.err,
+    )
     calls = model_server.stats()["calls"]
     known = forecast(fresh, docs, "--full")
     assert re.search(r"openai/scripted \d+ tokens a second, as measured", known["rate"])
     assert known["run_seconds"] > 0
     assert model_server.stats()["calls"] == calls
     again = fresh("index", str(docs), "--full").err
-    assert re.search(r"40 passages: about .+ at \d+ tokens a second of openai/scripted, as measured\n", again)
+    assert re.search(
+        r"40 passages: about .+ at \d+ tokens a second of openai/scripted, as measured\n", again
+    )
 
 
 def test_a_budget_in_tokens_stops_the_run_before_and_the_next_goes_on(

@@ -1,4 +1,6 @@
-"""A model that a program gives to DSPy: which goes first, whom it reaches, and what DSPy sees of our calls."""
+"""A model that a program gives to DSPy: which goes first, whom it reaches, and what DSPy sees of
+our calls.
+"""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +29,13 @@ SUMMARIZE = SHOWN["SummarizeEntity"]
 @pytest.fixture
 def of_server(model_server: Server) -> dspy.LM:
     """The scripted server as a DSPy user names it; the settings name no model."""
-    return dspy.LM("openai/given", api_base=model_server.base_url, api_key="made-up-key", cache=False, engine="lm15")
+    return dspy.LM(
+        "openai/given",
+        api_base=model_server.base_url,
+        api_key="made-up-key",
+        cache=False,
+        engine="lm15",
+    )
 
 
 @pytest.mark.parametrize("name", sorted(steps()))
@@ -43,7 +51,12 @@ def test_a_model_given_by_a_context_reaches_every_step(name: str) -> None:
 
 
 def test_index_and_ask_use_the_model_of_a_context(
-    of_server: dspy.LM, without_settings: Server, source: Path, tmp_path: Path, unembedded: None, model_server: Server
+    of_server: dspy.LM,
+    without_settings: Server,
+    source: Path,
+    tmp_path: Path,
+    unembedded: None,
+    model_server: Server,
 ) -> None:
     settings = load_settings({"workspace": tmp_path / "ws", "embedding": "none"})
     with dspy.context(lm=of_server):
@@ -51,9 +64,13 @@ def test_index_and_ask_use_the_model_of_a_context(
         answer = ask("Who designed Orla Bridge?", workspace=tmp_path / "ws", effort="high")
     assert report.usage.by_step["extract"].calls == 3
     assert answer.trace.answered_by == "model"
-    assert {"extract", "route", "filter", "answer"} <= {str(request["step"]) for request in model_server.requests()}
+    assert {"extract", "route", "filter", "answer"} <= {
+        str(request["step"]) for request in model_server.requests()
+    }
     assert {request["body"]["model"] for request in model_server.requests()} == {"given"}
-    assert [entry["model"] for entry in of_server.history] == ["openai/given"] * answer.usage.calls, "not the index's"
+    assert [entry["model"] for entry in of_server.history] == [
+        "openai/given"
+    ] * answer.usage.calls, "not the index's"
     unchanged = asyncio.run(build_index([source], IndexOptions(), open_runtime(settings)))
     assert unchanged.published, "offline it is made anew: the model is part of what is made"
 

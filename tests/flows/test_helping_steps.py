@@ -24,13 +24,36 @@ from tests.server.client import Server
 from tests.workspaces import opened
 
 HELPERS = (
-    "rewrite", "choose", "route", "structurize", "filter", "decompose", "plan_table", "plan", "keywords", "rate",
-    "partial", "explore", "hypothesize",
-)  # fmt: skip
+    "rewrite",
+    "choose",
+    "route",
+    "structurize",
+    "filter",
+    "decompose",
+    "plan_table",
+    "plan",
+    "keywords",
+    "rate",
+    "partial",
+    "explore",
+    "hypothesize",
+)
 MODES: tuple[Mode, ...] = (
-    "auto", "struct", "naive", "local", "low", "high", "hybrid", "mix", "global", "drift", "ts", "rq", "hyde",
+    "auto",
+    "struct",
+    "naive",
+    "local",
+    "low",
+    "high",
+    "hybrid",
+    "mix",
+    "global",
+    "drift",
+    "ts",
+    "rq",
+    "hyde",
     "traverse",
-)  # fmt: skip
+)
 TIED = "Tell me about Nora Vint."  # the graph leads from her to two passages
 PARTS = ("Who is Ada Korb?", "What does Ivo Lamm fear?")
 
@@ -44,7 +67,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def session(collection: Path, model_server: Server, tmp_path: Path) -> AsyncIterator[Session]:
     """The talks on the scripted model, nothing of which is kept."""
     workspace = copy_of(collection, tmp_path / "ws")
-    named = {"lm": "openai/scripted", "lm_base_url": model_server.base_url, "lm_api_key": "a key", "memory": "off"}
+    named = {
+        "lm": "openai/scripted",
+        "lm_base_url": model_server.base_url,
+        "lm_api_key": "a key",
+        "memory": "off",
+    }
     runtime = opened(workspace, **named)
     with open_session(runtime) as session:
         yield session
@@ -57,7 +85,9 @@ def failing(server: Server, kind: str = "malformed") -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_no_helping_step_ends_a_question(mode: Mode, session: Session, model_server: Server) -> None:
+async def test_no_helping_step_ends_a_question(
+    mode: Mode, session: Session, model_server: Server
+) -> None:
     failing(model_server)
     question = TIED if mode == "traverse" else NAMED
     answer = await answer_question(question, AskOptions(mode=mode, effort="high"), session)
@@ -69,7 +99,9 @@ async def test_no_helping_step_ends_a_question(mode: Mode, session: Session, mod
     assert all(row.reason and row.instead for row in answer.trace.degraded)
 
 
-async def test_a_bad_key_of_a_helping_step_ends_the_question(session: Session, model_server: Server) -> None:
+async def test_a_bad_key_of_a_helping_step_ends_the_question(
+    session: Session, model_server: Server
+) -> None:
     model_server.misbehave({"kind": "unauthorized", "step": "route"})
     with pytest.raises(BadKey):
         await answer_question(NAMED, AskOptions(mode="struct", effort="high"), session)
@@ -82,7 +114,11 @@ async def test_the_answer_itself_may_fail(session: Session, model_server: Server
 
 
 async def test_a_part_without_an_answer_is_quoted(session: Session, model_server: Server) -> None:
-    parts = {"kind": "writes", "step": "decompose", "says": json.dumps({"parts": {"questions": PARTS}})}
+    parts = {
+        "kind": "writes",
+        "step": "decompose",
+        "says": json.dumps({"parts": {"questions": PARTS}}),
+    }
     model_server.misbehave(parts, {"kind": "malformed", "step": "answer", "nth": 1, "times": 4})
     answer = await answer_question(NAMED, AskOptions(mode="struct", effort="high"), session)
     assert answer.trace.answered_by == "model"
@@ -92,7 +128,7 @@ async def test_a_part_without_an_answer_is_quoted(session: Session, model_server
     assert sum(row.times for row in answer.trace.degraded) == len(PARTS)
 
 
-# --- the profile -----------------------------------------------------------------------------------------------------
+# --- the profile ----------------------------------------------------------------------------------
 
 
 def told(answer: Mapping[str, object]) -> dict[str, str]:
@@ -110,13 +146,23 @@ def test_a_small_model_is_asked_for_the_answer_alone(
     assert [request["step"] for request in model_server.requests()] == ["answer"]
     assert answer["trace"]["profile"] == "small"
     assert {step for step, reason in told(answer).items() if reason == GAINLESS} == {
-        "rewrite", "choose", "filter", "route", "decompose",
-    }  # fmt: skip
+        "rewrite",
+        "choose",
+        "filter",
+        "route",
+        "decompose",
+    }
 
 
-@pytest.mark.parametrize(("named", "asked"), [("filter;choose", {"choose", "filter", "answer"}), ("none", {"answer"})])
+@pytest.mark.parametrize(
+    ("named", "asked"), [("filter;choose", {"choose", "filter", "answer"}), ("none", {"answer"})]
+)
 def test_a_setting_names_the_steps_that_help(
-    named: str, asked: set[str], copied: Command, model_server: Server, monkeypatch: pytest.MonkeyPatch
+    named: str,
+    asked: set[str],
+    copied: Command,
+    model_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TRELLIS_HELPER_STEPS", named)
     answer = copied("ask", NAMED, "--effort", "high", "--json").json
@@ -124,7 +170,7 @@ def test_a_setting_names_the_steps_that_help(
     assert "route" in told(answer)
 
 
-# --- k ---------------------------------------------------------------------------------------------------------------
+# --- k --------------------------------------------------------------------------------------------
 
 
 async def brought(session: Session, mode: Mode, k: int | None, effort: Effort) -> ModeResult:
@@ -142,11 +188,17 @@ def passages_of(result: ModeResult) -> set[str]:
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "auto"])
-async def test_an_answer_is_made_of_at_most_k_passages(mode: Mode, session: Session, model_server: Server) -> None:
-    model_server.misbehave({"kind": "malformed", "step": "plan"})  # the scripted plan leads to one passage
+async def test_an_answer_is_made_of_at_most_k_passages(
+    mode: Mode, session: Session, model_server: Server
+) -> None:
+    model_server.misbehave(
+        {"kind": "malformed", "step": "plan"}
+    )  # the scripted plan leads to one passage
     for k in (1, 2):
         some = await brought(session, mode, k, "high")
         assert 1 <= len(passages_of(some)) <= k
         shown = "\n".join(note.text for note in some.context.notes)
-        assert f"[{len(some.context.sources) + 1}]" not in shown, "no note points to what is not shown"
+        assert f"[{len(some.context.sources) + 1}]" not in shown, (
+            "no note points to what is not shown"
+        )
     assert len(passages_of(await brought(session, mode, None, "high"))) > 1

@@ -1,7 +1,7 @@
 """Does what grew by many small runs equal what one run makes of the same documents?
 
-Random sequences of added, changed, removed and renamed documents over a small world in which names are shortened,
-shared, misspelt, stated to mean the same and told apart.
+Random sequences of added, changed, removed and renamed documents over a small world in which names
+are shortened, shared, misspelt, stated to mean the same and told apart.
 """
 
 import json
@@ -21,12 +21,45 @@ from tests.test_communities import check
 
 SEQUENCES, EACH = 200, 5
 RUNS, SMALL = 3, 4
-RESOLVED = ("documents", "chunks", "mentions", "entities", "aliases", "entity_occurrences", "relations",
-            "relation_occurrences", "claims")  # fmt: skip
+RESOLVED = (
+    "documents",
+    "chunks",
+    "mentions",
+    "entities",
+    "aliases",
+    "entity_occurrences",
+    "relations",
+    "relation_occurrences",
+    "claims",
+)
 
-_PEOPLE = ["Ada Kestrel", "Ada M. Kestrel", "Kestrel", "A. Kestrel", "Bruno Holm", "Dr. Holm", "Mira Sund", "M. Sundt"]
-_PLACES = ["Bergvik", "Bergvik Harbour", "the Harbour", "Nolla", "Mercury (planet)", "Mercury (element)", "Mercury"]
-_FIRMS = ["Nordlicht AG", "Nordlicht", "Harbour Survey Office", "HSO", "Tern Shipping Ltd", "Tern Shipping"]
+_PEOPLE = [
+    "Ada Kestrel",
+    "Ada M. Kestrel",
+    "Kestrel",
+    "A. Kestrel",
+    "Bruno Holm",
+    "Dr. Holm",
+    "Mira Sund",
+    "M. Sundt",
+]
+_PLACES = [
+    "Bergvik",
+    "Bergvik Harbour",
+    "the Harbour",
+    "Nolla",
+    "Mercury (planet)",
+    "Mercury (element)",
+    "Mercury",
+]
+_FIRMS = [
+    "Nordlicht AG",
+    "Nordlicht",
+    "Harbour Survey Office",
+    "HSO",
+    "Tern Shipping Ltd",
+    "Tern Shipping",
+]
 _SENTENCES = [
     "{person} founded {firm} in {year}.",
     "{person} is a {trade} from {place}.",
@@ -41,16 +74,22 @@ _SENTENCES = [
 
 def _sentence(chance: random.Random) -> str:
     return chance.choice(_SENTENCES).format(
-        person=chance.choice(_PEOPLE), other_person=chance.choice(_PEOPLE), firm=chance.choice(_FIRMS),
-        other=chance.choice(_FIRMS), place=chance.choice(_PLACES), other_place=chance.choice(_PLACES),
-        trade=chance.choice(["painter", "geologist", "harbour master"]), year=chance.randrange(1890, 1990),
+        person=chance.choice(_PEOPLE),
+        other_person=chance.choice(_PEOPLE),
+        firm=chance.choice(_FIRMS),
+        other=chance.choice(_FIRMS),
+        place=chance.choice(_PLACES),
+        other_place=chance.choice(_PLACES),
+        trade=chance.choice(["painter", "geologist", "harbour master"]),
+        year=chance.randrange(1890, 1990),
         number=chance.randrange(2, 900),
-    )  # fmt: skip
+    )
 
 
 def _text(chance: random.Random) -> str:
     paragraphs = [
-        " ".join(_sentence(chance) for _ in range(chance.randrange(1, 4))) for _ in range(chance.randrange(1, 4))
+        " ".join(_sentence(chance) for _ in range(chance.randrange(1, 4)))
+        for _ in range(chance.randrange(1, 4))
     ]
     return "\n\n".join(paragraphs)
 
@@ -74,7 +113,9 @@ class World:
     def change(self) -> None:
         """Some additions, changes, removals and renamings at once."""
         for _ in range(self.chance.randrange(1, 4)):
-            what = self.chance.choice(["add", "add", "change", "extend", "remove", "rename", "retitle"])
+            what = self.chance.choice(
+                ["add", "add", "change", "extend", "remove", "rename", "retitle"]
+            )
             name = self.chance.choice(sorted(self.rows))
             if what == "add" or (what == "remove" and len(self.rows) < 3):
                 self._add()
@@ -104,7 +145,13 @@ class World:
 
 
 def _runtime(workspace: Path, **settings: object) -> Runtime:
-    small = {"embedding": "none", "chunk_tokens": 40, "community_size": SMALL, "community_drift": 0.5, **settings}
+    small = {
+        "embedding": "none",
+        "chunk_tokens": 40,
+        "community_size": SMALL,
+        "community_drift": 0.5,
+        **settings,
+    }
     return open_runtime(load_settings({"workspace": workspace, **small}, {}))
 
 
@@ -116,7 +163,9 @@ async def _indexed(source: Path, workspace: Path, full: bool = False, **settings
 
 
 def _hierarchy(found: Export) -> None:
-    """Every level is a partition of all entities, and every report has its community and its places."""
+    """Every level is a partition of all entities, and every report has its community and its
+    places.
+    """
     communities = TypeAdapter(list[Community]).validate_python(found["communities"])
     check(TypeAdapter(list[Entity]).validate_python(found["entities"]), communities, SMALL)
     documents = {row["id"]: str(row["text"]) for row in found["documents"]}
@@ -141,7 +190,9 @@ async def test_small_runs_end_where_one_run_does(first: int, tmp_path: Path) -> 
             grown = await _indexed(world.file, folder / "grown")
             _hierarchy(grown)
         anew = await _indexed(world.file, folder / "anew")
-        assert {kind: grown[kind] for kind in RESOLVED} == {kind: anew[kind] for kind in RESOLVED}, f"seed {seed}"
+        assert {kind: grown[kind] for kind in RESOLVED} == {
+            kind: anew[kind] for kind in RESOLVED
+        }, f"seed {seed}"
         if seed % EACH == 0:
             full = await _indexed(world.file, folder / "grown", full=True)
             assert full == anew

@@ -39,7 +39,9 @@ class CountingEmbedder(Embedder):
 
     def _encode(self, texts: list[str], query: bool) -> Floats:
         self.texts += texts
-        return np.array([[1.0 + text.count(letter) for letter in "etaoinsh"] for text in texts], np.float32)
+        return np.array(
+            [[1.0 + text.count(letter) for letter in "etaoinsh"] for text in texts], np.float32
+        )
 
 
 class Bench:
@@ -52,7 +54,9 @@ class Bench:
         self.embedded: list[str] = []
 
     def runtime(self) -> Runtime:
-        settings = load_settings({"workspace": self.workspace, "embedding": "none", **self.settings}, {})
+        settings = load_settings(
+            {"workspace": self.workspace, "embedding": "none", **self.settings}, {}
+        )
         return open_runtime(settings, self._progress)
 
     def _progress(self, step: str, done: int, total: int) -> None:
@@ -61,7 +65,9 @@ class Bench:
 
     async def run(self, *sources: Path, options: IndexOptions = SAME) -> IndexReport:
         self.extracted, embedder = 0, CountingEmbedder()
-        report = await build_index(list(sources), options, dataclasses.replace(self.runtime(), embedder=embedder))
+        report = await build_index(
+            list(sources), options, dataclasses.replace(self.runtime(), embedder=embedder)
+        )
         self.embedded = embedder.texts
         return report
 
@@ -91,7 +97,9 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "ws")
 
 
-async def test_the_sample_corpus_gives_a_graph_with_aliases_joined_and_homonyms_apart(tmp_path: Path) -> None:
+async def test_the_sample_corpus_gives_a_graph_with_aliases_joined_and_homonyms_apart(
+    tmp_path: Path,
+) -> None:
     """LightRAG merges names by exact string only: aliases split and homonyms mix there."""
     bench = Bench(tmp_path / "ws")
     report = await bench.run(CORPUS)
@@ -124,10 +132,17 @@ async def test_each_run_does_what_has_changed_and_no_more(corpus: Path, bench: B
     assert bench.extracted
     assert bench.embedded
     second = await bench.run(corpus)
-    assert (second.generation, second.published, bench.extracted, bench.embedded) == (1, False, 0, [])
+    assert (second.generation, second.published, bench.extracted, bench.embedded) == (
+        1,
+        False,
+        0,
+        [],
+    )
     assert second.documents.unchanged == first.documents.added
     edited = corpus / "people" / "tobias-wren.md"
-    edited.write_text(edited.read_text(encoding="utf-8").replace("Quillen Head", "Velin Head"), encoding="utf-8")
+    edited.write_text(
+        edited.read_text(encoding="utf-8").replace("Quillen Head", "Velin Head"), encoding="utf-8"
+    )
     third = await bench.run(corpus)
     assert (third.documents.changed, third.generation) == (1, 2)
     assert 1 <= bench.extracted <= 3

@@ -1,7 +1,9 @@
-"""What failed is kept, told and tried again, also where its source is gone; a passage is never silently read as empty.
+"""What failed is kept, told and tried again, also where its source is gone; a passage is never
+silently read as empty.
 
-Regressions of others' behaviour: a chunk whose extraction fails becomes empty rows and the run goes on; a model that
-only thinks, or slips in form, gives 0 entities and the document counts as processed.
+Regressions of others' behaviour: a chunk whose extraction fails becomes empty rows and the run goes
+on; a model that only thinks, or slips in form, gives 0 entities and the document counts as
+processed.
 """
 
 import json
@@ -34,7 +36,11 @@ def mentions(trellis: Command, document: str) -> set[str]:
     """The names that the graph has from a document."""
     with Workspace(trellis.workspace).read() as generation:
         chunks = [chunk.id for chunk in generation.documents.chunks(documents=[document])]
-        return {one.name for found in generation.extractions.extractions(chunks) for one in found.mentions}
+        return {
+            one.name
+            for found in generation.extractions.extractions(chunks)
+            for one in found.mentions
+        }
 
 
 def test_an_empty_list_for_a_long_passage_is_asked_again_with_what_it_overlooks(
@@ -49,13 +55,18 @@ def test_an_empty_list_for_a_long_passage_is_asked_again_with_what_it_overlooks(
     assert any(name in json.dumps(asked).partition("lists no entity")[2] for name in PEOPLE)
 
 
-def test_what_failed_is_listed_with_its_document_and_remedy(model_server: Server, fresh: Command, docs: Path) -> None:
+def test_what_failed_is_listed_with_its_document_and_remedy(
+    model_server: Server, fresh: Command, docs: Path
+) -> None:
     docs.write_text(docs.read_text() + '{"neither": "text nor triple"}\n')
     model_server.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
     fresh("index", str(docs))
     extract, load = letters(fresh)
     assert set(extract) == {*DeadLetter.model_fields, "document"}
-    assert [(letter["step"], letter["document"]) for letter in (extract, load)] == [("extract", "d5"), ("load", None)]
+    assert [(letter["step"], letter["document"]) for letter in (extract, load)] == [
+        ("extract", "d5"),
+        ("load", None),
+    ]
     told = fresh("dead-letter").out
     for part in (
         extract["item"],
@@ -71,7 +82,9 @@ def test_what_failed_is_listed_with_its_document_and_remedy(model_server: Server
     model_server.misbehave()
     done = fresh("dead-letter", "--retry", "--json")
     assert (done.code, done.json["tried"], done.json["succeeded"]) == (0, 1, 1)
-    assert done.json["waiting"][0]["item"].endswith("docs.jsonl:13"), "what could not be read waits for its source"
+    assert done.json["waiting"][0]["item"].endswith("docs.jsonl:13"), (
+        "what could not be read waits for its source"
+    )
     assert "trellis index" in fresh("dead-letter", "--retry").out
 
 
@@ -90,7 +103,12 @@ def test_a_retry_does_what_failed_and_nothing_else_without_the_source(
     done = fresh("dead-letter", "--retry", "--json")
     assert done.code == 0
     report = done.json
-    assert (report["tried"], report["succeeded"], report["published"], report["generation"]) == (1, 1, True, 2)
+    assert (report["tried"], report["succeeded"], report["published"], report["generation"]) == (
+        1,
+        1,
+        True,
+        2,
+    )
     assert (report["failed"], report["waiting"]) == ([], [])
     assert model_server.calls() == 1
     assert letters(fresh) == []
@@ -100,12 +118,18 @@ def test_a_retry_does_what_failed_and_nothing_else_without_the_source(
 
 
 def test_what_fails_again_stays_and_keeps_nothing_out(
-    model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_server: Server,
+    fresh: Command,
+    docs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = [{"step": "extract", "text": f"in {year}", "kind": "refusal"} for year in (1903, 1905)]
     model_server.misbehave(*broken)
     gate = fresh("index", str(docs), "--json")
-    assert (gate.code, gate.json["error"]["type"]) == (5, "FailureGate"), "two of twelve are more than a tenth"
+    assert (gate.code, gate.json["error"]["type"]) == (5, "FailureGate"), (
+        "two of twelve are more than a tenth"
+    )
     assert fresh("dead-letter").code == 2, "nothing was published"
     monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "1.5")
     assert fresh("index", str(docs)).code == 2
@@ -115,7 +139,11 @@ def test_what_fails_again_stays_and_keeps_nothing_out(
     monkeypatch.delenv("TRELLIS_FAILURE_LIMIT")
     new = write_rows(tmp_path / "new.jsonl", [row(20)])
     report = fresh("index", str(new), "--json").json
-    assert (report["published"], report["dead_letters"], bool(mentions(fresh, "d20"))) == (True, 2, True)
+    assert (report["published"], report["dead_letters"], bool(mentions(fresh, "d20"))) == (
+        True,
+        2,
+        True,
+    )
     model_server.misbehave(broken[0])
     again = fresh("dead-letter", "--retry", "--json")
     assert (again.code, again.json["succeeded"], again.json["published"]) == (1, 1, True)
@@ -123,7 +151,11 @@ def test_what_fails_again_stays_and_keeps_nothing_out(
     assert [letter["document"] for letter in letters(fresh)] == ["d3"]
     assert (mentions(fresh, "d3"), "Velin Town" in mentions(fresh, "d5")) == (set(), True)
     vain = fresh("dead-letter", "--retry", "--json")
-    assert (vain.code, vain.json["published"], vain.json["generation"]) == (1, False, again.json["generation"])
+    assert (vain.code, vain.json["published"], vain.json["generation"]) == (
+        1,
+        False,
+        again.json["generation"],
+    )
     assert "0 of 1 succeeded: generation" in fresh("dead-letter", "--retry").out
 
 

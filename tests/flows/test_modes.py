@@ -35,7 +35,10 @@ def test_a_mode_answers_from_tables_with_sources(mode: Mode, indexed: Path) -> N
 
 def test_the_caller_may_ask_for_a_structure_and_restrict_documents(indexed: Path) -> None:
     answer = ask("Who designed Orla Bridge?", workspace=indexed, mode="hybrid", structure="chunk")
-    assert (answer.trace.structure, answer.trace.route.reason) == ("chunk", "asked for by the caller")
+    assert (answer.trace.structure, answer.trace.route.reason) == (
+        "chunk",
+        "asked for by the caller",
+    )
     answer = ask(QUESTION, workspace=indexed, mode="hybrid", documents=["bridge"])
     assert {passage.document for passage in answer.passages} == {"bridge"}
     assert {citation.document for citation in answer.citations} <= {"bridge"}
@@ -44,10 +47,18 @@ def test_the_caller_may_ask_for_a_structure_and_restrict_documents(indexed: Path
 
 
 DIARIES = (
-    ("mar", "Marit's diary", "Marit complains about the cold quay. The ferry was late again on Monday."),
+    (
+        "mar",
+        "Marit's diary",
+        "Marit complains about the cold quay. The ferry was late again on Monday.",
+    ),
     ("ivo", "Ivo's diary", "Ivo complains about the late ferry. He repaired the lamp of the quay."),
     ("ana", "Ana's diary", "Ana complains about the price of coal. Her brother sailed to Velin."),
-    ("til", "Tilde's diary", "Tilde complains about the late ferry and the fog. Tilde was born in Velin."),
+    (
+        "til",
+        "Tilde's diary",
+        "Tilde complains about the late ferry and the fog. Tilde was born in Velin.",
+    ),
     ("ulf", "Ulf's diary", "Ulf complains about noise at the quay. The late ferry woke him twice."),
 )
 TRIPLES = (
@@ -70,14 +81,18 @@ def session(mixed: Path) -> Iterator[Session]:
         yield opened
 
 
-async def asked(question: str, session: Session, options: AskOptions | None = None) -> tuple[Answer, ModeDecision]:
+async def asked(
+    question: str, session: Session, options: AskOptions | None = None
+) -> tuple[Answer, ModeDecision]:
     answer = await answer_question(question, options or AskOptions(), session)
     assert answer.trace.decision is not None
     assert answer.trace.mode == answer.trace.decision.mode
     return answer, answer.trace.decision
 
 
-async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(session: Session) -> None:
+async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(
+    session: Session,
+) -> None:
     answer, decision = await asked("Who is the spouse of the designer of Tiger Moth?", session)
     assert (answer.values, decision.mode, decision.tried) == (("Louise Thorn",), "traverse", ())
     assert answer.fallback == "partial"
@@ -89,7 +104,9 @@ async def test_a_chain_of_triples_is_walked_and_what_texts_speak_of_is_searched(
 
 async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Session) -> None:
     shown: list[object] = []
-    answer, decision = await asked("What about zeppelins?", session, AskOptions(on_text=shown.append))
+    answer, decision = await asked(
+        "What about zeppelins?", session, AskOptions(on_text=shown.append)
+    )
     assert answer.fallback == "abstained"
     assert (decision.mode, [one.mode for one in decision.tried]) == ("struct", ["drift"])
     assert any(isinstance(one, Withdrawn) for one in shown)
@@ -98,8 +115,18 @@ async def test_where_the_choice_gives_nothing_the_next_mode_answers(session: Ses
 LENGTH = "How long is Orla Bridge?"
 ROWS = [
     {"id": "old", "title": "Orla Bridge", "text": "Orla Bridge is 412 metres long.", "year": 1999},
-    {"id": "new", "title": "Orla Bridge, surveyed again", "text": "Orla Bridge is 430 metres long.", "year": 2020},
-    {"id": "ivo", "title": "Ivo Lamm", "text": "Ivo Lamm painted Orla Bridge. Ada Korb taught Ivo Lamm.", "year": 1960},
+    {
+        "id": "new",
+        "title": "Orla Bridge, surveyed again",
+        "text": "Orla Bridge is 430 metres long.",
+        "year": 2020,
+    },
+    {
+        "id": "ivo",
+        "title": "Ivo Lamm",
+        "text": "Ivo Lamm painted Orla Bridge. Ada Korb taught Ivo Lamm.",
+        "year": 1960,
+    },
 ]
 
 
@@ -124,10 +151,14 @@ def test_a_filter_that_leaves_nothing_is_an_error_that_names_it(on_dated: Comman
 
 
 @pytest.mark.parametrize("mode", [mode for mode in mode_names() if mode not in {"direct", "hyde"}])
-@pytest.mark.parametrize("asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"])
+@pytest.mark.parametrize(
+    "asked", [LENGTH, "How are Ada Korb and Orla Bridge connected?", "What is Orla Bridge about?"]
+)
 def test_no_mode_looks_beyond_the_filter(dated: Path, mode: Mode, asked: str) -> None:
     answer = ask(asked, workspace=dated, mode=mode, where="document = 'old'")
-    assert {one.document for one in answer.passages} | {one.document for one in answer.citations} <= {"old"}
+    assert {one.document for one in answer.passages} | {
+        one.document for one in answer.citations
+    } <= {"old"}
     assert "430" not in answer.answer
     assert "Lamm" not in answer.answer
 
@@ -145,7 +176,9 @@ MINE = QueryMode("mine", naive)
 """
 
 
-def test_another_package_adds_a_mode(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_package_adds_a_mode(
+    indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "others_mode.py").write_text(OTHERS)
     installed = tmp_path / "others_mode-1.0.dist-info"
     installed.mkdir()
@@ -175,8 +208,15 @@ async def test_one_short_call_comes_before_the_search(
     assert 0 < used.output_tokens <= 100
 
 
-async def retrieved(workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION) -> Retrieval:
-    settings = {"workspace": workspace, "lm": "openai/scripted", "lm_base_url": server.base_url, "lm_api_key": "a key"}
+async def retrieved(
+    workspace: Path, server: Server, mode: Mode, *history: str, question: str = QUESTION
+) -> Retrieval:
+    settings = {
+        "workspace": workspace,
+        "lm": "openai/scripted",
+        "lm_base_url": server.base_url,
+        "lm_api_key": "a key",
+    }
     runtime = open_runtime(load_settings(settings))
     with open_session(runtime) as session:
         found = await retrieve_passages(question, AskOptions(mode=mode, history=history), session)

@@ -1,4 +1,6 @@
-"""Pages from outside the index join the evidence: chosen whole, read in parts, filtered, and cited where they are."""
+"""Pages from outside the index join the evidence: chosen whole, read in parts, filtered, and cited
+where they are.
+"""
 
 import shutil
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ from tests.workspaces import write_rows
 
 OTTER = "# Otter Lock\n\nThe Otter Lock was built in 1888 by Magda Plisk.\n\n## Today\n\nIt is closed on Mondays.\n"
 BUILT = "Who built the Otter Lock?"
-MANUAL = Path(__file__).parents[2] / "examples" / "corpus" / "manuals" / "kestrel-bearing-manual.pdf"
+MANUAL = (
+    Path(__file__).parents[2] / "examples" / "corpus" / "manuals" / "kestrel-bearing-manual.pdf"
+)
 
 
 @pytest.fixture
@@ -30,13 +34,17 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_folder_gives_the_best_pages_first_and_reads_changed_ones_again(folder: Path) -> None:
+async def test_a_folder_gives_the_best_pages_first_and_reads_changed_ones_again(
+    folder: Path,
+) -> None:
     retriever = FolderRetriever(folder)
     assert [Path(one.path).name for one in await retriever.pages(BUILT, 5)] == ["otter.md"]
     assert len(await retriever.pages("rocker bearings, rain, seals", 2)) == 2
     assert (await retriever.pages("seals", 5))[0].path.endswith("rows.jsonl:1")
     assert await retriever.pages("zebra", 5) == []
-    (folder / "otter.md").write_text(OTTER.replace("Magda Plisk", "Jonas Ardel, as we know now"), encoding="utf-8")
+    (folder / "otter.md").write_text(
+        OTTER.replace("Magda Plisk", "Jonas Ardel, as we know now"), encoding="utf-8"
+    )
     assert "Ardel" in (await retriever.pages(BUILT, 5))[0].text
     (folder / "otter.md").unlink()
     assert await retriever.pages(BUILT, 5) == []
@@ -49,7 +57,11 @@ def test_an_answer_from_a_page_cites_its_place(indexed: Path, folder: Path) -> N
     answer = ask(BUILT, workspace=indexed, retriever=FolderRetriever(folder))
     assert "Magda Plisk" in answer.answer
     cited = answer.citations[0]
-    assert (cited.document, cited.title, cited.verified) == (str(folder / "otter.md"), "Otter Lock", True)
+    assert (cited.document, cited.title, cited.verified) == (
+        str(folder / "otter.md"),
+        "Otter Lock",
+        True,
+    )
     assert OTTER[cited.start : cited.end] == cited.quote
 
 
@@ -57,7 +69,9 @@ def test_the_command_and_the_setting_name_a_folder(
     trellis: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Plisk" in trellis("ask", BUILT, "--pages", str(folder)).out
-    found = trellis("retrieve", BUILT, "--pages", str(folder), "--k", "2", "--json").json["passages"]
+    found = trellis("retrieve", BUILT, "--pages", str(folder), "--k", "2", "--json").json[
+        "passages"
+    ]
     assert str(folder / "otter.md") in [one["document"] for one in found]
     assert len(found) <= 2
     assert "Plisk" not in trellis("ask", BUILT).out
@@ -79,9 +93,13 @@ def test_pages_are_not_remembered_as_if_they_were_indexed(
 
 async def test_a_long_page_is_read_in_parts() -> None:
     text = "\n\n".join(
-        f"## Part {n}\n\n" + f"Stone number {n} was laid in the wall of the lock. " * 20 for n in range(40)
+        f"## Part {n}\n\n" + f"Stone number {n} was laid in the wall of the lock. " * 20
+        for n in range(40)
     )
-    told = Told(page("long.md", text + "\n\n## End\n\nMagda Plisk laid the last stone of all."), page("empty", "  "))
+    told = Told(
+        page("long.md", text + "\n\n## End\n\nMagda Plisk laid the last stone of all."),
+        page("empty", "  "),
+    )
     documents, chunks = await read_pages(told, ["Magda Plisk"])
     assert told.asked == [("Magda Plisk", 5)]
     assert ([one.id for one in documents], len(chunks) > 20) == (["long.md"], True)

@@ -1,4 +1,6 @@
-"""Steps compiled by DSPy's optimisers against the scripted server, saved, and loaded by the command."""
+"""Steps compiled by DSPy's optimisers against the scripted server, saved, and loaded by the
+command.
+"""
 
 import json
 import re
@@ -42,9 +44,9 @@ def routed(structure: str) -> dict[str, object]:
 
 def examples() -> list[dspy.Example]:
     return [
-        dspy.Example(question=text, core_content=[], routed=Routed.model_validate(routed("graph"))).with_inputs(
-            "question", "core_content"
-        )
+        dspy.Example(
+            question=text, core_content=[], routed=Routed.model_validate(routed("graph"))
+        ).with_inputs("question", "core_content")
         for text in QUESTIONS
     ]
 
@@ -55,7 +57,11 @@ def used(step: StepModule, command: Command) -> None:
 
 
 def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
-    copied: Command, model_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unembedded: None
+    copied: Command,
+    model_server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unembedded: None,
 ) -> None:
     monkeypatch.setenv("TRELLIS_WORKSPACE", str(copied.workspace))
     monkeypatch.setenv("TRELLIS_GLEANINGS", "0")
@@ -69,9 +75,10 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
     assert answer["trace"]["route"]["type"] == "graph"
     (messages,) = model_server.sent("route")
     assert [turn["role"] for turn in messages] == ["system", *["user", "assistant"] * 3, "user"]
-    assert [question in turn["content"] for question, turn in zip(demonstrated, messages[1:6:2], strict=True)] == [
-        True
-    ] * 3
+    assert [
+        question in turn["content"]
+        for question, turn in zip(demonstrated, messages[1:6:2], strict=True)
+    ] == [True] * 3
     extractor: dict[str, Any] = {}
     exec(BLOCKS[1], extractor)  # noqa: S102
     assert extractor["score"] > 0
@@ -84,10 +91,14 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
         assert [turn["role"] for turn in messages] == ["system", *["user", "assistant"] * 2, "user"]
         assert extractor["compiled"].demos[0]["passage"] in messages[1]["content"]
     model_server.reset()
-    assert copied("index", str(source), "--json").json["published"] is False, "what a program made stands"
+    assert copied("index", str(source), "--json").json["published"] is False, (
+        "what a program made stands"
+    )
     (copied.workspace / "programs" / "extract.json").unlink()
     copied("index", str(source), "--json")
-    assert all(len(messages) == 4 for messages in model_server.sent("extract")), "our own example is shown"
+    assert all(len(messages) == 4 for messages in model_server.sent("extract")), (
+        "our own example is shown"
+    )
     assert len(model_server.sent("extract")) == 5, "without it all passages are read again"
 
 
@@ -96,7 +107,10 @@ def test_the_pages_router_and_extractor_are_compiled_and_used_by_the_command(
     [
         ({"step": "router"}, "not for 'router'"),
         ({"shape": "question -> routed, 0123456789ab"}, "core_content, question -> routed"),
-        ({"demos": [{"question": "?", "routed": {"structure": "heap"}}]}, "has an answer of another form"),
+        (
+            {"demos": [{"question": "?", "routed": {"structure": "heap"}}]},
+            "has an answer of another form",
+        ),
         (None, "compiled and saved by DSPy"),
         ("{", "JSON as `step.save` writes it"),
     ],
@@ -107,7 +121,9 @@ def test_a_program_that_does_not_fit_is_refused_in_words_before_anything_is_aske
     used(route.module, copied)
     path = copied.workspace / "programs" / "route.json"
     saved = json.loads(path.read_text())
-    path.write_text(change if isinstance(change, str) else json.dumps({**saved, **change} if change else {}))
+    path.write_text(
+        change if isinstance(change, str) else json.dumps({**saved, **change} if change else {})
+    )
     ended = copied("ask", QUESTION)
     assert ended.code == 2
     assert words in ended.err
@@ -115,14 +131,21 @@ def test_a_program_that_does_not_fit_is_refused_in_words_before_anything_is_aske
     assert model_server.requests() == []
 
 
-def test_a_program_stands_in_place_of_tailorings_examples_and_holds_no_model(route: Route, tmp_path: Path) -> None:
+def test_a_program_stands_in_place_of_tailorings_examples_and_holds_no_model(
+    route: Route, tmp_path: Path
+) -> None:
     mill = Example(
-        passage="Ana Korb ran a mill.", entities=(ExampleEntity(name="Ana Korb", kind="person", description="-"),)
+        passage="Ana Korb ran a mill.",
+        entities=(ExampleEntity(name="Ana Korb", kind="person", description="-"),),
     )
     tailored = Extract(route.models, tailoring=Tailoring(examples=(mill,)))
     assert len(tailored.module.demos) == 1
     plain = Extract(route.models).module
-    plain.set_lm(dspy.LM("openai/x", api_key="sk-secret-4711", extra_headers={"Authorization": "sk-secret-4711"}))
+    plain.set_lm(
+        dspy.LM(
+            "openai/x", api_key="sk-secret-4711", extra_headers={"Authorization": "sk-secret-4711"}
+        )
+    )
     plain.save(tmp_path / "extract.json")
     assert "sk-secret-4711" not in (tmp_path / "extract.json").read_text()
     models = replace(route.models, programs=[json.loads((tmp_path / "extract.json").read_text())])

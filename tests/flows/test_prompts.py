@@ -56,12 +56,20 @@ def replaced(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str, text: str
 
 
 def test_a_users_file_replaces_the_instruction_and_not_the_form(
-    model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_server: Server,
+    fresh: Command,
+    docs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TRELLIS_EFFORT", "high")
-    replaced(tmp_path / "mine", monkeypatch, "report", "Write about bridges.\n\n- Only about bridges.")
+    replaced(
+        tmp_path / "mine", monkeypatch, "report", "Write about bridges.\n\n- Only about bridges."
+    )
     shown = fresh("prompt", "report").out
-    assert shown.startswith("--- system\nStep: report\nWrite about bridges.\n\n- Only about bridges.\n\nAnswer with")
+    assert shown.startswith(
+        "--- system\nStep: report\nWrite about bridges.\n\n- Only about bridges.\n\nAnswer with"
+    )
     assert '"rating_reason": string' in shown
     index(fresh, docs)
     asked = [json.dumps(one) for one in model_server.requests()]
@@ -71,7 +79,9 @@ def test_a_users_file_replaces_the_instruction_and_not_the_form(
     assert not any("Only about bridges." in one for one in asked if "Step: report" not in one)
 
 
-def test_a_file_for_no_step_is_refused(fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_for_no_step_is_refused(
+    fresh: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replaced(tmp_path / "mine", monkeypatch, "reprot", "Write about bridges.")
     ended = fresh("status")
     assert ended.code == 2
@@ -82,7 +92,11 @@ def test_a_file_for_no_step_is_refused(fresh: Command, tmp_path: Path, monkeypat
 
 
 def test_another_prompt_makes_just_what_depends_on_it_anew(
-    model_server: Server, fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_server: Server,
+    fresh: Command,
+    docs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TRELLIS_EFFORT", "high")
     index(fresh, docs)
@@ -91,7 +105,12 @@ def test_another_prompt_makes_just_what_depends_on_it_anew(
     assert {"summarize", "relate", "report"} <= first.keys()
     assert not index(fresh, docs)["published"]
     assert calls(model_server) == {}
-    dependent = {"report": {"report"}, "relate": {"relate", "report"}, "extract": {"extract"}, "resolve": set[str]()}
+    dependent = {
+        "report": {"report"},
+        "relate": {"relate", "report"},
+        "extract": {"extract"},
+        "resolve": set[str](),
+    }
     for step, again in dependent.items():
         replaced(tmp_path / "mine", monkeypatch, step, "Do as before, in fewer words.")
         report = index(fresh, docs)
@@ -104,7 +123,9 @@ def test_another_prompt_makes_just_what_depends_on_it_anew(
 
 
 @pytest.fixture
-def earlier(fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def earlier(
+    fresh: Command, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
     """Indexes as an earlier version would, whose prompts of some steps were others."""
 
     def indexed(*worded_otherwise: str) -> None:
@@ -132,9 +153,17 @@ def test_a_new_versions_prompts_wait_for_remake(
     assert (kept["kept_prompts"]["steps"], kept["published"]) == (["extract", "report"], False)
     assert "--remake makes it anew: about " in fresh("index", str(docs)).out
     assert calls(model_server) == {}
-    write_rows(docs, [*ROWS, {"id": "new", "title": "New", "text": "Mira Sand met Kai Ott in Port Nolla in 1950."}])
+    write_rows(
+        docs,
+        [
+            *ROWS,
+            {"id": "new", "title": "New", "text": "Mira Sand met Kai Ott in Port Nolla in 1950."},
+        ],
+    )
     assert index(fresh, docs)["kept_prompts"]
-    assert calls(model_server)["extract"] == 1, "what is new is read with the new prompt, what was there stays"
+    assert calls(model_server)["extract"] == 1, (
+        "what is new is read with the new prompt, what was there stays"
+    )
     assert index(fresh, docs, "--remake")["kept_prompts"] is None
     assert calls(model_server)["extract"] == len(ROWS) + 1
     assert not index(fresh, docs)["published"]

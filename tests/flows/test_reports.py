@@ -38,17 +38,26 @@ def test_down_to_the_parts_of_a_group_and_up_again(browse: Command) -> None:
     above = below(browse("reports", "--json").json)
     view = browse("reports", above["community"], "--json").json
     assert [one["community"] for one in view["children"]] == above["children"]
-    assert (view["title"], view["rating"], len(view["members"])) == (above["title"], above["rating"], above["members"])
+    assert (view["title"], view["rating"], len(view["members"])) == (
+        above["title"],
+        above["rating"],
+        above["members"],
+    )
     parts = [browse("reports", one, "--json").json for one in above["children"]]
     for part, listed in zip(parts, view["children"], strict=True):
-        assert (part["parent"]["community"], part["parent"]["title"]) == (above["community"], above["title"])
+        assert (part["parent"]["community"], part["parent"]["title"]) == (
+            above["community"],
+            above["title"],
+        )
         assert (part["title"], len(part["members"])) == (listed["title"], listed["members"])
     members = [one["id"] for part in parts for one in part["members"]]
     assert len(set(members)) == len(members), "none is in two parts"
     assert set(members) <= {one["id"] for one in view["members"]}
 
 
-def test_a_report_cites_what_stands_at_its_places_and_shows_the_ways_up_and_down(browse: Command) -> None:
+def test_a_report_cites_what_stands_at_its_places_and_shows_the_ways_up_and_down(
+    browse: Command,
+) -> None:
     text_of = cache(lambda name: browse("show", name).out)
     listed = browse("reports", "--json").json
     for one in listed:
@@ -62,7 +71,13 @@ def test_a_report_cites_what_stands_at_its_places_and_shows_the_ways_up_and_down
     view = browse("reports", above["community"], "--json").json
     told = browse("reports", above["community"]).out
     quote = " ".join(view["findings"][0]["quote"].split())
-    for part in (view["title"], view["summary"], quote, view["findings"][0]["document"], view["members"][0]["name"]):
+    for part in (
+        view["title"],
+        view["summary"],
+        quote,
+        view["findings"][0]["document"],
+        view["members"][0]["name"],
+    ):
         assert part in told
     assert all(f"↓ {name}" in told for name in above["children"])
     assert f"↑ {above['community']}" in browse("reports", above["children"][0]).out

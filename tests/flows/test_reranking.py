@@ -1,6 +1,8 @@
-"""A reranker between retrieval and filter: the order changes as its scores say; without one nothing is asked of any.
+"""A reranker between retrieval and filter: the order changes as its scores say; without one nothing
+is asked of any.
 
-And the cross-encoder that checks sentences: what loads torch is in one file, which one process runs.
+And the cross-encoder that checks sentences: what loads torch is in one file, which one process
+runs.
 """
 
 from pathlib import Path
@@ -16,14 +18,33 @@ from tests.workspaces import write_rows
 QUESTION = "Which bridge did Tomas Reyd design?"
 # By words and graph the first is nearest: it names all; a reranker may see it otherwise.
 ROWS = [
-    {"id": "a", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin, and drew bridges as a child."},
-    {"id": "b", "title": "Orla Bridge", "text": "The design that Tomas Reyd made for this bridge was built in 1931."},
-    {"id": "c", "title": "Velin Ferry", "text": "The ferry carried cattle until the bridge opened."},
-    {"id": "d", "title": "Ana Korb", "text": "Ana Korb taught Tomas Reyd and saw every bridge of his."},
+    {
+        "id": "a",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin, and drew bridges as a child.",
+    },
+    {
+        "id": "b",
+        "title": "Orla Bridge",
+        "text": "The design that Tomas Reyd made for this bridge was built in 1931.",
+    },
+    {
+        "id": "c",
+        "title": "Velin Ferry",
+        "text": "The ferry carried cattle until the bridge opened.",
+    },
+    {
+        "id": "d",
+        "title": "Ana Korb",
+        "text": "Ana Korb taught Tomas Reyd and saw every bridge of his.",
+    },
 ]
 # What a reranker is to read of each: under its title, where the text does not begin with it.
 READ = {
-    row["id"]: row["text"] if row["text"].startswith(row["title"]) else f"{row['title']}\n{row['text']}" for row in ROWS
+    row["id"]: row["text"]
+    if row["text"].startswith(row["title"])
+    else f"{row['title']}\n{row['text']}"
+    for row in ROWS
 }
 
 
@@ -41,10 +62,14 @@ def bridges(base: Path, fresh: Command) -> Command:
 
 
 def order(command: Command) -> list[str]:
-    return [passage["document"] for passage in command("retrieve", QUESTION, "--json").json["passages"]]
+    return [
+        passage["document"] for passage in command("retrieve", QUESTION, "--json").json["passages"]
+    ]
 
 
-def test_without_a_reranker_no_step_runs_and_nothing_is_counted(bridges: Command, without_settings: Server) -> None:
+def test_without_a_reranker_no_step_runs_and_nothing_is_counted(
+    bridges: Command, without_settings: Server
+) -> None:
     steps: list[str] = []
     with watched(lambda name, begins: steps.append(name)):
         answer = bridges("ask", QUESTION, "--json").json
@@ -84,7 +109,9 @@ def test_a_reranker_that_cannot_be_reached_is_an_error_with_a_remedy(
     monkeypatch.setenv("TRELLIS_RERANKER", "ranker")
     monkeypatch.setenv("TRELLIS_RERANKER_BASE_URL", without_settings.base_url)
     monkeypatch.setenv("TRELLIS_RERANKER_API_KEY", "made-up-key-of-the-ranker")
-    without_settings.misbehave({"kind": "unauthorized", "step": "rerank", "says": "made-up-key-of-the-ranker"})
+    without_settings.misbehave(
+        {"kind": "unauthorized", "step": "rerank", "says": "made-up-key-of-the-ranker"}
+    )
     ended = bridges("ask", QUESTION)
     assert ended.code == 1
     assert "TRELLIS_RERANKER_API_KEY" in ended.err

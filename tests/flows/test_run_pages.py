@@ -19,8 +19,23 @@ from storage.run_records import DocumentCounts, IndexReport, UsageRow
 GOLDEN = Path(__file__).parents[1] / "golden"
 HOSTILE = '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example [a](b) | #quot;'
 USED = [
-    UsageRow(step="extract", model="openai/small", calls=3, input_tokens=900, output_tokens=200, cost_usd=0.0042),
-    UsageRow(step="report", model="openai/big", calls=1, input_tokens=400, output_tokens=80, cost_usd=None, seconds=2),
+    UsageRow(
+        step="extract",
+        model="openai/small",
+        calls=3,
+        input_tokens=900,
+        output_tokens=200,
+        cost_usd=0.0042,
+    ),
+    UsageRow(
+        step="report",
+        model="openai/big",
+        calls=1,
+        input_tokens=400,
+        output_tokens=80,
+        cost_usd=None,
+        seconds=2,
+    ),
 ]
 REPORT = Report(
     community="com_1",
@@ -34,7 +49,9 @@ REPORT = Report(
 )
 ANSWER = Answer.model_validate_json((GOLDEN / "page_answer.json").read_text(encoding="utf-8"))
 INDEXED = IndexReport.model_validate_json((GOLDEN / "page_index.json").read_text(encoding="utf-8"))
-LETTER = DeadLetter(item="chk_9", step="extract", error="429 from the model.", remedy="Run again later.")
+LETTER = DeadLetter(
+    item="chk_9", step="extract", error="429 from the model.", remedy="Run again later."
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +66,12 @@ def test_the_pages_of_a_run_and_a_question(name: str, page: str) -> None:
 
 
 def test_nothing_to_do_is_said_and_long_lists_are_cut() -> None:
-    idle = {"published": False, "documents": DocumentCounts(unchanged=3), "skipped": (), "dead_letters": 0}
+    idle = {
+        "published": False,
+        "documents": DocumentCounts(unchanged=3),
+        "skipped": (),
+        "dead_letters": 0,
+    }
     report = INDEXED.model_copy(update=idle)
     text = index_page(report, ["notes"], [], [], [])
     assert "Nothing has changed: generation 7 stays, with 3 documents." in text

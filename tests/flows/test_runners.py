@@ -1,4 +1,6 @@
-"""Wherever the batches of an index run are done, the same is published and everything is accounted for."""
+"""Wherever the batches of an index run are done, the same is published and everything is accounted
+for.
+"""
 
 import asyncio
 import importlib.util
@@ -28,7 +30,8 @@ from tests.workspaces import quays, write_rows
 pytestmark = pytest.mark.slow
 
 needs_dask = pytest.mark.skipif(
-    importlib.util.find_spec("distributed") is None, reason="it is not installed: pip install 'trellis-rag[dask]'"
+    importlib.util.find_spec("distributed") is None,
+    reason="it is not installed: pip install 'trellis-rag[dask]'",
 )
 
 
@@ -41,7 +44,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(workspace: Path, **settings: object) -> Runtime:
     # The model of embeddings takes seconds to load in each worker: one test embeds.
-    given = {"workspace": workspace, "runner_workers": 2, "embedding": "none", "concurrency": 32, **settings}
+    given = {
+        "workspace": workspace,
+        "runner_workers": 2,
+        "embedding": "none",
+        "concurrency": 32,
+        **settings,
+    }
     return open_runtime(load_settings(given))
 
 
@@ -96,7 +105,11 @@ def cluster() -> Iterator[Any]:
 
 @needs_dask
 async def test_a_cancelled_run_leaves_a_joined_cluster(
-    cluster: Any, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+    cluster: Any,
+    corpus: Path,
+    expected: tuple[IndexReport, Export],
+    tmp_path: Path,
+    model_server: Server,
 ) -> None:
     there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
     run = await begun(corpus, there, model_server)
@@ -111,7 +124,11 @@ async def test_a_cancelled_run_leaves_a_joined_cluster(
 
 @needs_dask
 async def test_a_batch_outlives_the_worker_that_had_it(
-    cluster: Any, corpus: Path, expected: tuple[IndexReport, Export], tmp_path: Path, model_server: Server
+    cluster: Any,
+    corpus: Path,
+    expected: tuple[IndexReport, Export],
+    tmp_path: Path,
+    model_server: Server,
 ) -> None:
     there = opened(tmp_path / "there", runner="dask", runner_address=cluster.scheduler_address)
     run = await begun(corpus, there, model_server)
@@ -128,7 +145,9 @@ async def test_a_runner_without_its_package_says_what_to_install(
         await indexed(corpus, opened(tmp_path, runner="dask"))
 
 
-async def begun(corpus: Path, runtime: Runtime, server: Server) -> "asyncio.Task[tuple[IndexReport, Export]]":
+async def begun(
+    corpus: Path, runtime: Runtime, server: Server
+) -> "asyncio.Task[tuple[IndexReport, Export]]":
     """An index run on a slow model server that has had calls of it."""
     server.settle(latency_ms=300)
     run = asyncio.create_task(indexed(corpus, runtime))
@@ -153,5 +172,7 @@ async def test_vectors_come_from_the_workers(tmp_path: Path) -> None:
 
 
 def test_workers_keep_the_limits_together() -> None:
-    shared = shared_out(load_settings({"concurrency": 16, "rpm": 100, "tpm": 1000}, {}), workers=4, machines=2)
+    shared = shared_out(
+        load_settings({"concurrency": 16, "rpm": 100, "tpm": 1000}, {}), workers=4, machines=2
+    )
     assert (shared.concurrency, shared.rpm, shared.tpm) == (4, 50, 500)

@@ -1,4 +1,6 @@
-"""Older generations stay what they were, and workspaces of earlier versions open: compared, asked, gone back to."""
+"""Older generations stay what they were, and workspaces of earlier versions open: compared, asked,
+gone back to.
+"""
 
 import asyncio
 from pathlib import Path
@@ -20,16 +22,34 @@ from tests.workspaces import asked, opened, quays, write_rows
 
 LENGTH = "How long is Orla Bridge?"
 AFTER = str(ROWS[0]["text"]).replace("412", "430")
-FERRY = {"id": "ferry", "title": "Velin Ferry", "text": "The Velin Ferry was run by Ivo Lamm until 1950."}
+FERRY = {
+    "id": "ferry",
+    "title": "Velin Ferry",
+    "text": "The Velin Ferry was run by Ivo Lamm until 1950.",
+}
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Generation 2 has another length of the bridge, the ferry, `korb` for `reyd`, and lacks the Chinese document."""
+    """Generation 2 has another length of the bridge, the ferry, `korb` for `reyd`, and lacks the
+    Chinese document.
+    """
     folder = tmp_path_factory.mktemp("versions")
     for rows in (ROWS, [ROWS[0] | {"text": AFTER}, ROWS[1] | {"id": "korb"}, FERRY]):
         source = write_rows(folder / "docs.jsonl", rows)
-        assert main(["index", str(source), "--workspace", str(folder / "ws"), "--json", "--allow-removals"]) == 0
+        assert (
+            main(
+                [
+                    "index",
+                    str(source),
+                    "--workspace",
+                    str(folder / "ws"),
+                    "--json",
+                    "--allow-removals",
+                ]
+            )
+            == 0
+        )
     return folder / "ws"
 
 
@@ -42,7 +62,9 @@ def two(changed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Co
 def test_back_is_the_reverse_of_forth_and_every_item_is_counted_once(changed: Path) -> None:
     forth, back = diff(1, 2, workspace=changed), diff(2, 1, workspace=changed)
     with Workspace(changed).read(1) as old, Workspace(changed).read(2) as new:
-        counts = {kind: (len(old.items.prints(kind)), len(new.items.prints(kind))) for kind in KINDS}
+        counts = {
+            kind: (len(old.items.prints(kind)), len(new.items.prints(kind))) for kind in KINDS
+        }
     for kind in KINDS:
         one, other = forth.of(kind), back.of(kind)
         assert {t.id for t in one.added} == {t.id for t in other.removed}
@@ -61,9 +83,17 @@ def test_diff_is_shown_and_an_unknown_generation_names_those_that_exist(two: Com
     assert "  + Velin Ferry (ferry)" in shown.out.splitlines()
     found = two("diff", "1", "2", "--json").json
     assert found["documents"]["added"] == [{"id": "ferry", "label": "Velin Ferry"}]
-    told = {one["id"]: {field["field"]: field for field in one["fields"]} for one in found["documents"]["changed"]}
-    assert told["korb"] == {"id": {"field": "id", "before": "reyd", "after": "korb"}}, "the same text by another name"
-    assert ("412" in told["bridge"]["text"]["before"], "430" in told["bridge"]["text"]["after"]) == (True, True)
+    told = {
+        one["id"]: {field["field"]: field for field in one["fields"]}
+        for one in found["documents"]["changed"]
+    }
+    assert told["korb"] == {"id": {"field": "id", "before": "reyd", "after": "korb"}}, (
+        "the same text by another name"
+    )
+    assert (
+        "412" in told["bridge"]["text"]["before"],
+        "430" in told["bridge"]["text"]["after"],
+    ) == (True, True)
     assert "Ivo Lamm" in {one["label"] for one in found["entities"]["added"]}
     assert "托马斯·雷德" in {one["label"] for one in found["entities"]["removed"]}
     unknown = two("diff", "1", "7", "--json")
@@ -92,7 +122,9 @@ def test_generations_can_be_listed_and_rolled_back_to(two: Command) -> None:
         kinds.append(two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"])
         assert two("rollback", str(number)).code == 0
     kinds.append(two("graph", "Tomas Reyd", "--json").json["entities"][0]["kind"])
-    assert kinds == [kinds[0], "monument", kinds[0], "monument"], "a rollback takes back what was edited"
+    assert kinds == [kinds[0], "monument", kinds[0], "monument"], (
+        "a rollback takes back what was edited"
+    )
     assert len(two("graph", "edits", "--json").json) == 1
 
 
@@ -100,7 +132,9 @@ def test_a_question_on_an_older_generation(two: Command, tmp_path: Path) -> None
     now, then = two("ask", LENGTH, "--json").json, two("ask", LENGTH, "--as-of", "1", "--json").json
     assert (now["generation"], then["generation"]) == (2, 1)
     assert ("430" in now["answer"], "412" in then["answer"]) == (True, True)
-    questions = write_rows(tmp_path / "q.jsonl", [{"id": 1, "question": LENGTH}, {"id": 2, "question": "Velin Ferry"}])
+    questions = write_rows(
+        tmp_path / "q.jsonl", [{"id": 1, "question": LENGTH}, {"id": 2, "question": "Velin Ferry"}]
+    )
     batch = two("ask", "--questions", str(questions), "--as-of", "1").rows
     assert "412" in batch[0]["answer"]
     assert "Lamm" not in str(batch[1])

@@ -11,10 +11,14 @@ from pathlib import Path
 SAMPLE = Path(__file__).parents[2] / "examples" / "corpus" / "reports" / "kestrel-survey-2024.docx"
 LAUGHS = "<!DOCTYPE l [<!ENTITY a0 'ha'>" + "".join(
     f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10)
-)  # fmt: skip
+)
 
 _LETTERS = zip("abcdefgh", "bcdefghi", strict=True)
-YAML = "---\na: &a [x,x]\n" + "".join(f"{b}: &{b} [{f'*{a},' * 9}]\n" for a, b in _LETTERS) + "---\ntext"
+YAML = (
+    "---\na: &a [x,x]\n"
+    + "".join(f"{b}: &{b} [{f'*{a},' * 9}]\n" for a, b in _LETTERS)
+    + "---\ntext"
+)
 
 
 def zipped(entries: dict[str, bytes]) -> bytes:
@@ -59,7 +63,9 @@ def packed(file: bytes, replaced: dict[str, tuple[bytes, bytes]], **others: byte
     return zipped({**entries, **others})
 
 
-def sheet(rows: str = "", replaced: dict[str, tuple[bytes, bytes]] | None = None, /, **others: bytes) -> bytes:
+def sheet(
+    rows: str = "", replaced: dict[str, tuple[bytes, bytes]] | None = None, /, **others: bytes
+) -> bytes:
     """A workbook with these rows besides."""
     row = ("xl/worksheets/sheet1.xml", (b"</sheetData>", rows.encode() + b"</sheetData>"))
     return packed(cells("B1"), dict([row]) | (replaced or {}), **others)
@@ -73,14 +79,22 @@ SHAPE = (
 
 def sheets(count: int) -> bytes:
     """A workbook of so many sheets, all of which are one entry."""
-    more = (f"<sheet xmlns:r='{RELATIONS}' name='s{n}' sheetId='{n}' r:id='rId1'/>" for n in range(2, count))
+    more = (
+        f"<sheet xmlns:r='{RELATIONS}' name='s{n}' sheetId='{n}' r:id='rId1'/>"
+        for n in range(2, count)
+    )
     return sheet("", {"xl/workbook.xml": (b"</sheets>", f"{''.join(more)}</sheets>".encode())})
 
 
 def shared(rows: str, texts: bytes) -> bytes:
     """A workbook with these rows, and texts that its cells name by their number."""
-    kind, place = "application/vnd.openxmlformats-officedocument.spreadsheetml", "/xl/sharedStrings.xml"
-    named = f"<Override PartName='{place}' ContentType='{kind}.sharedStrings+xml'/></Types>".encode()
+    kind, place = (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml",
+        "/xl/sharedStrings.xml",
+    )
+    named = (
+        f"<Override PartName='{place}' ContentType='{kind}.sharedStrings+xml'/></Types>".encode()
+    )
     space = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     table = b"<sst xmlns='" + space + b"'>" + texts + b"</sst>"
     return sheet(rows, {"[Content_Types].xml": (b"</Types>", named)}, **{place[1:]: table})
@@ -98,17 +112,22 @@ def slides() -> bytes:
 
 def lying() -> bytes:
     """The sizes that its directory tells are other than those of what is packed."""
-    return docx().replace((26).to_bytes(4, "little"), (1 << 30).to_bytes(4, "little"))[:-4] + b"\xff\xff\xff\xff"
+    return (
+        docx().replace((26).to_bytes(4, "little"), (1 << 30).to_bytes(4, "little"))[:-4]
+        + b"\xff\xff\xff\xff"
+    )
 
 
 def pdf(kids: str, pages: int, shown: bytes = b"(The same line on every page.) Tj") -> bytes:
     content = b"BT /F1 12 Tf 72 720 Td " + shown + b" ET"
     page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 3 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
     objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>".encode(),
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>".encode(),
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>", *[page.encode()] * pages,
-    ]  # fmt: skip
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        *[page.encode()] * pages,
+    ]
     data, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
         places.append(len(data))
@@ -116,7 +135,12 @@ def pdf(kids: str, pages: int, shown: bytes = b"(The same line on every page.) T
     table = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + b"".join(
         b"%010d 00000 n \n" % p for p in places
     )
-    return data + table + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, len(data))
+    return (
+        data
+        + table
+        + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF"
+        % (len(objects) + 1, len(data))
+    )
 
 
 MADE: dict[str, Callable[[], bytes]] = {
@@ -129,12 +153,17 @@ MADE: dict[str, Callable[[], bytes]] = {
     "corners": lambda: cells("XFD1048576"),
     "xlsx_bomb": lambda: zipped({"xl/worksheets/sheet1.xml": b" " * 101_000_000}),
     "docx_tags": lambda: docx(b"<w:p/>" * 3_000_000),
-    "docx_long": lambda: docx(b"<w:p><w:r><w:t>" + b"words and words " * 2_500_000 + b"</w:t></w:r></w:p>"),
-    "docx_long_enough": lambda: docx(b"<w:p><w:r><w:t>" + b"words and words " * 62_500 + b"</w:t></w:r></w:p>"),
+    "docx_long": lambda: docx(
+        b"<w:p><w:r><w:t>" + b"words and words " * 2_500_000 + b"</w:t></w:r></w:p>"
+    ),
+    "docx_long_enough": lambda: docx(
+        b"<w:p><w:r><w:t>" + b"words and words " * 62_500 + b"</w:t></w:r></w:p>"
+    ),
     "docx_short": lambda: docx(b"<w:p><w:r><w:t>short words</w:t></w:r></w:p>" * 90_000),
     "docx_shorter": lambda: docx(b"<w:p><w:r><w:t>short words</w:t></w:r></w:p>" * 110_000),
     "docx_entity": lambda: docx(
-        b"<w:p><w:r><w:t>&x;</w:t></w:r></w:p>", b"<!DOCTYPE d [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>"
+        b"<w:p><w:r><w:t>&x;</w:t></w:r></w:p>",
+        b"<!DOCTYPE d [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>",
     ),
     "docx_laughs": lambda: docx(b"<w:p><w:r><w:t>&a9;</w:t></w:r></w:p>", f"{LAUGHS}]>".encode()),
     "docx_nested": lambda: docx(b"<w:tbl><w:tr><w:tc>" * 300 + b"</w:tc></w:tr></w:tbl>" * 300),
@@ -145,7 +174,9 @@ MADE: dict[str, Callable[[], bytes]] = {
             b"relationships/image' Target='http://127.0.0.1:9/x.png' TargetMode='External'/></Relationships>"
         }
     ),
-    "docx_macros": lambda: docx(**{"word/vbaProject.bin": OLE, "word/vbaData.xml": b"<wne:vbaSuppData xmlns:wne='x'/>"}),
+    "docx_macros": lambda: docx(
+        **{"word/vbaProject.bin": OLE, "word/vbaData.xml": b"<wne:vbaSuppData xmlns:wne='x'/>"}
+    ),
     "docx_macro_type": lambda: packed(
         docx(**{"word/vbaProject.bin": OLE}),
         {
@@ -170,7 +201,8 @@ MADE: dict[str, Callable[[], bytes]] = {
     ),
     "xlsx_macros": lambda: sheet(**{"xl/vbaProject.bin": OLE}),
     "xlsx_macro_sheet": lambda: sheet(
-        "", {
+        "",
+        {
             "xl/_rels/workbook.xml.rels": (
                 b"</Relationships>",
                 b"<Relationship Id='rm' Type='http://schemas.microsoft.com/office/2006/relationships/xlMacrosheet' "
@@ -191,7 +223,8 @@ MADE: dict[str, Callable[[], bytes]] = {
         "<row r='2'><c r='A2'><f>cmd|'/C calc'!A0</f><v>7</v></c><c r='B2'><f>WEBSERVICE(\"http://127.0.0.1:9/\")</f></c></row>"
     ),
     "xlsx_links": lambda: sheet(
-        "", {
+        "",
+        {
             "xl/_rels/workbook.xml.rels": (
                 b"</Relationships>",
                 f"<Relationship Id='rx' Type='{RELATIONS}/externalLink' Target='externalLinks/externalLink1.xml'/>"
@@ -209,38 +242,60 @@ MADE: dict[str, Callable[[], bytes]] = {
     "pptx_macros": lambda: packed(slides(), {}, **{"ppt/vbaProject.bin": OLE}),
     "empty_cells": lambda: sheet(f"<row>{'<c/>' * 5_000_000}</row>"),
     "xlsx_merged": lambda: sheet(
-        "", {
+        "",
+        {
             "xl/worksheets/sheet1.xml": (
                 b"</sheetData>",
-                b"</sheetData><mergeCells>" + b"<mergeCell ref='A1:XFD1048576'/>" * 100_000 + b"</mergeCells>",
+                b"</sheetData><mergeCells>"
+                + b"<mergeCell ref='A1:XFD1048576'/>" * 100_000
+                + b"</mergeCells>",
             )
         },
     ),
     "xlsx_names": lambda: sheet(
-        "", {
+        "",
+        {
             "xl/workbook.xml": (
                 b"</sheets>",
                 b"</sheets><definedNames>%s</definedNames>"
-                % b"".join(b"<definedName name='n%d'>Sheet!$A:$XFD</definedName>" % n for n in range(50_000)),
+                % b"".join(
+                    b"<definedName name='n%d'>Sheet!$A:$XFD</definedName>" % n
+                    for n in range(50_000)
+                ),
             )
         },
     ),
     "xlsx_sheets": lambda: sheets(2_000),
-    "xlsx_shared": lambda: shared("<row r='9'><c r='A9' t='s'><v>7</v></c></row>", b"<si><t>a</t></si>" * 1_000_000),
+    "xlsx_shared": lambda: shared(
+        "<row r='9'><c r='A9' t='s'><v>7</v></c></row>", b"<si><t>a</t></si>" * 1_000_000
+    ),
     "xlsx_repeats": lambda: shared(
-        "<row>" + "<c t='s'><v>0</v></c>" * 2_000 + "</row>", b"<si><t>" + b"long " * 20_000 + b"</t></si>"
+        "<row>" + "<c t='s'><v>0</v></c>" * 2_000 + "</row>",
+        b"<si><t>" + b"long " * 20_000 + b"</t></si>",
     ),
     "xlsx_same_sheets": lambda: packed(
-        sheets(99), {"xl/worksheets/sheet1.xml": (b"</sheetData>", b"<row>" + b"<c/>" * 50_000 + b"</row></sheetData>")}
+        sheets(99),
+        {
+            "xl/worksheets/sheet1.xml": (
+                b"</sheetData>",
+                b"<row>" + b"<c/>" * 50_000 + b"</row></sheetData>",
+            )
+        },
     ),
     "pptx_bomb": lambda: packed(slides(), {}, **{"ppt/slides/slide9.xml": b" " * 101_000_000}),
-    "pptx_shapes": lambda: packed(slides(), {"ppt/slides/slide1.xml": (b"</p:spTree>", SHAPE * 5_000 + b"</p:spTree>")}),
+    "pptx_shapes": lambda: packed(
+        slides(), {"ppt/slides/slide1.xml": (b"</p:spTree>", SHAPE * 5_000 + b"</p:spTree>")}
+    ),
     "pptx_groups": lambda: packed(
-        slides(), {
+        slides(),
+        {
             "ppt/slides/slide1.xml": (
                 b"</p:spTree>",
-                b"<p:grpSp><p:nvGrpSpPr><p:cNvPr id='9' name='x'/></p:nvGrpSpPr><p:grpSpPr/>" * 2_000
-                + SHAPE + b"</p:grpSp>" * 2_000 + b"</p:spTree>",
+                b"<p:grpSp><p:nvGrpSpPr><p:cNvPr id='9' name='x'/></p:nvGrpSpPr><p:grpSpPr/>"
+                * 2_000
+                + SHAPE
+                + b"</p:grpSp>" * 2_000
+                + b"</p:spTree>",
             )
         },
     ),
@@ -254,11 +309,15 @@ MADE: dict[str, Callable[[], bytes]] = {
     "pdf_loop": lambda: pdf("2 0 R", 1),
     "pdf_pages": lambda: pdf(" ".join(f"{number + 5} 0 R" for number in range(3_000)), 3_000),
     "pdf_repeats": lambda: pdf("5 0 R " * 3_000, 1),
-    "pdf_shows": lambda: pdf(" ".join(f"{n + 5} 0 R" for n in range(120)), 120, b"(The same words. ) Tj " * 65_000),
+    "pdf_shows": lambda: pdf(
+        " ".join(f"{n + 5} 0 R" for n in range(120)), 120, b"(The same words. ) Tj " * 65_000
+    ),
     "pdf_equal": lambda: pdf(" ".join(f"{number + 5} 0 R" for number in range(300)), 300),
-}  # fmt: skip
+}
 
 
 def text_of(pieces: list[object], share: int = 1) -> str:
     """The pieces of a case: a text, or [text, times], of which the share is taken."""
-    return "".join(str(p[0]) * (int(p[1]) // share) if isinstance(p, list) else str(p) for p in pieces)
+    return "".join(
+        str(p[0]) * (int(p[1]) // share) if isinstance(p, list) else str(p) for p in pieces
+    )

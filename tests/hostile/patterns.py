@@ -1,6 +1,8 @@
-"""Runs every compiled pattern of the product on long texts made of its own parts: `python -m tests.hostile.patterns`.
+"""Runs every compiled pattern of the product on long texts made of its own parts: `python -m
+tests.hostile.patterns`.
 
-Each pattern has a process of its own, which the system ends where one search takes more than SECONDS of the processor.
+Each pattern has a process of its own, which the system ends where one search takes more than
+SECONDS of the processor.
 """
 
 import ast
@@ -25,8 +27,12 @@ Tree = Iterable[tuple[Any, Any]]
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
 WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # tried once a line, from its beginning
-SECONDS = 2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
-SEARCHES = {f"re.{name}" for name in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")}
+SECONDS = (
+    2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
+)
+SEARCHES = {
+    f"re.{name}" for name in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
+}
 _REPEATS = {kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT}
 _CLASSES = {kind.CATEGORY_DIGIT: "7", kind.CATEGORY_SPACE: " ", kind.CATEGORY_WORD: "a"}
 
@@ -40,7 +46,9 @@ def modules() -> Iterator[ModuleType]:
 
 
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Each pattern that a module holds, also inside its tables, or names where it searches, by module and name."""
+    """Each pattern that a module holds, also inside its tables, or names where it searches, by
+    module and name.
+    """
     found: dict[str, re.Pattern[str]] = {}
     for module in modules():
         held = [(name, pattern) for name, value in vars(module).items() for pattern in _held(value)]
@@ -64,14 +72,24 @@ def _within(value: object, depth: int, wanted: type[Any]) -> Iterator[Any]:
 
 
 def _in_calls(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The texts that are given to `re.search` and the like; for one that a loop names, all in the module's tables."""
+    """The texts that are given to `re.search` and the like; for one that a loop names, all in the
+    module's tables.
+    """
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in SEARCHES and node.args:
             try:
-                texts = [eval(ast.unparse(node.args[0]), vars(module))]  # noqa: S307 -- our own source
+                # Our own source.
+                texts = [eval(ast.unparse(node.args[0]), vars(module))]  # noqa: S307
             except NameError:
-                tables = [value for value in vars(module).values() if isinstance(value, tuple | dict)]
-                texts = [text for table in tables for text in _within(table, 3, str) if set(text) & set("\\[(|*+")]
+                tables = [
+                    value for value in vars(module).values() if isinstance(value, tuple | dict)
+                ]
+                texts = [
+                    text
+                    for table in tables
+                    for text in _within(table, 3, str)
+                    if set(text) & set("\\[(|*+")
+                ]
             flags = re.IGNORECASE if "re.I" in ast.unparse(node) else 0
             named = ast.unparse(node.func).removeprefix("re.")
             yield from ((named, re.compile(text, flags)) for text in texts if isinstance(text, str))
@@ -105,7 +123,11 @@ def _sample(code: Any, argument: Any) -> str:  # noqa: PLR0911 -- a case for eac
 
 def _of_set(parts: list[tuple[Any, Any]]) -> str:
     if parts[0][0] is kind.NEGATE:
-        excluded = {chr(argument) for code, argument in parts if code is kind.LITERAL and isinstance(argument, int)}
+        excluded = {
+            chr(argument)
+            for code, argument in parts
+            if code is kind.LITERAL and isinstance(argument, int)
+        }
         return next(sign for sign in 'a 7-(["x' if sign not in excluded)
     (code, argument), *_ = parts
     if code is kind.RANGE and isinstance(argument, tuple):
@@ -131,22 +153,36 @@ def repeats(tree: Tree, before: str = "") -> Iterator[tuple[str, str]]:
 
 
 def texts(pattern: re.Pattern[str], length: int) -> list[str]:
-    """Long texts that nearly match: each repetition on and on, alone and with what stands before it, and the whole."""
+    """Long texts that nearly match: each repetition on and on, alone and with what stands before
+    it, and the whole.
+    """
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE & ~re.DEBUG)
     whole = sample(tree)
     parts = {(before, unit) for before, unit in repeats(tree) if unit}
-    units = {unit for _, unit in parts} | {before + unit for before, unit in parts} | {whole, whole[:-1], whole[:1]}
+    units = (
+        {unit for _, unit in parts}
+        | {before + unit for before, unit in parts}
+        | {whole, whole[:-1], whole[:1]}
+    )
     begun = [before + unit * (length // len(unit)) for before, unit in parts]
     return sorted(
-        {text + end for text in (*begun, *(u * (length // len(u)) for u in units if u)) for end in ("", "\x00")}
+        {
+            text + end
+            for text in (*begun, *(u * (length // len(u)) for u in units if u))
+            for end in ("", "\x00")
+        }
     )
 
 
 def searched(name: str, pattern: re.Pattern[Any], text: str) -> None:
     """Uses the pattern as the module does: from the beginning alone where that is all it asks."""
     module, _, variable = name.partition("#")[0].rpartition(".")
-    given: Any = text.encode("utf-8", "surrogatepass") if isinstance(pattern.pattern, bytes) else text
-    uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module]))) or {variable}
+    given: Any = (
+        text.encode("utf-8", "surrogatepass") if isinstance(pattern.pattern, bytes) else text
+    )
+    uses = set(re.findall(rf"\b{variable}\.(\w+)\(", inspect.getsource(sys.modules[module]))) or {
+        variable
+    }
     if name.startswith(WHOLE_LINES) or uses <= {"match", "fullmatch"}:
         pattern.match(given)
         pattern.fullmatch(given)

@@ -1,4 +1,6 @@
-"""Hostile files and names: each becomes documents, a reason or a dead letter; nothing escapes, nothing is fetched."""
+"""Hostile files and names: each becomes documents, a reason or a dead letter; nothing escapes,
+nothing is fetched.
+"""
 
 import glob
 import json
@@ -35,7 +37,9 @@ def sound(loaded: Loaded) -> list[Document]:
     for document in documents:
         repr(document).encode()
         json.dumps(
-            [document.metadata, [part.source for part in document.parts]], allow_nan=False, ensure_ascii=False
+            [document.metadata, [part.source for part in document.parts]],
+            allow_nan=False,
+            ensure_ascii=False,
         ).encode()
         assert not any(sign < " " and sign not in "\t\n" for sign in document.text + document.id)
         assert len(document.title) <= 500
@@ -48,7 +52,9 @@ def sound(loaded: Loaded) -> list[Document]:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case["name"], marks=[pytest.mark.patient] if case.get("heavy") else [])
+        pytest.param(
+            case, id=case["name"], marks=[pytest.mark.patient] if case.get("heavy") else []
+        )
         for case in TABLE["cases"]
     ],
 )
@@ -57,18 +63,23 @@ def test_a_file(case: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "in" / case["file"]).write_bytes(content_of(case))
     loaded = read_sources([tmp_path / "in"])
     documents, becomes = sound(loaded), case.get("becomes", "document")
-    told = [skipped.reason for skipped in loaded.skipped] + [letter.error for letter in loaded.dead_letters]
+    told = [skipped.reason for skipped in loaded.skipped] + [
+        letter.error for letter in loaded.dead_letters
+    ]
     if becomes != "any":
         assert (bool(documents), bool(loaded.skipped)) in {
-            "document": [(True, False)], "skipped": [(False, True)], "letter": [(True, False), (False, False)],
-        }[becomes]  # fmt: skip
+            "document": [(True, False)],
+            "skipped": [(False, True)],
+            "letter": [(True, False), (False, False)],
+        }[becomes]
         assert bool(loaded.dead_letters) == (becomes == "letter")
     assert any(case.get("says", "") in words for words in told) or not case.get("says")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.parametrize(
-    "name", [os.fsencode(name) for name in TABLE["names"]] + list(map(bytes.fromhex, TABLE["names_hex"]))
+    "name",
+    [os.fsencode(name) for name in TABLE["names"]] + list(map(bytes.fromhex, TABLE["names_hex"])),
 )
 def test_a_name(name: bytes, tmp_path: Path) -> None:
     Path(tmp_path, os.fsdecode(name)).write_text("Orla Bridge opened in 1931.")
@@ -79,7 +90,9 @@ def test_a_name(name: bytes, tmp_path: Path) -> None:
         assert len(sound(read_sources([source]))) == 1
     (folder / "a.md").unlink()
     (document,) = sound(read_sources([tmp_path]))
-    assert not any(sign < " " or "\u202a" <= sign <= "\u202e" for sign in document.id + document.title)
+    assert not any(
+        sign < " " or "\u202a" <= sign <= "\u202e" for sign in document.id + document.title
+    )
 
 
 READ = """
@@ -94,9 +107,13 @@ print(len(loaded.parts), getrusage(RUSAGE_SELF).ru_maxrss - before, *(skipped.re
 
 @pytest.mark.patient
 @pytest.mark.parametrize("member", ["word/document.xml", "word/media/image1.png"])
-def test_an_office_file_of_more_than_a_gigabyte_is_refused_unread(member: str, tmp_path: Path) -> None:
+def test_an_office_file_of_more_than_a_gigabyte_is_refused_unread(
+    member: str, tmp_path: Path
+) -> None:
     """1.08 GB unpacked, of which the program holds 64 MB at no time (ru_maxrss counts KiB)."""
-    with zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(
+        tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED, compresslevel=1
+    ) as archive:
         with zipfile.ZipFile(SAMPLE) as sample:
             for name in set(sample.namelist()) - {member}:
                 archive.writestr(name, sample.read(name))
@@ -104,7 +121,11 @@ def test_an_office_file_of_more_than_a_gigabyte_is_refused_unread(member: str, t
             for _ in range(1_030):
                 stream.write(b"<w:p/>  " * (1 << 17))
     ended = subprocess.run(
-        [sys.executable, "-c", READ, str(tmp_path / "a.docx")], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", READ, str(tmp_path / "a.docx")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     documents, kibibytes, reason = ended.stdout.split(maxsplit=2)
     assert (documents, "1 GiB when unpacked" in reason) == ("0", True)

@@ -1,4 +1,6 @@
-"""Whatever bytes a file holds, whatever a filter or a reply says: an error of ours, or a sound result."""
+"""Whatever bytes a file holds, whatever a filter or a reply says: an error of ours, or a sound
+result.
+"""
 
 import tempfile
 from contextlib import suppress
@@ -19,20 +21,30 @@ from tasks.tables.relations import relations_of
 from tests.hostile.test_documents import sound
 
 FILTER = st.lists(
-    st.one_of(st.sampled_from("( ) and or not = < in like is null , year title 'x' 1 2024-01-01 `".split()), st.text()),
+    st.one_of(
+        st.sampled_from(
+            "( ) and or not = < in like is null , year title 'x' 1 2024-01-01 `".split()
+        ),
+        st.text(),
+    ),
     max_size=12,
 )
 RECORDS = st.lists(
-    st.one_of(st.sampled_from(["E\t", "R\t", "END", "\n", "{", '"', "[", "found", ":"]), st.text()), max_size=20
+    st.one_of(st.sampled_from(["E\t", "R\t", "END", "\n", "{", '"', "[", "found", ":"]), st.text()),
+    max_size=20,
 )
 
 
 @pytest.mark.parametrize(
-    "ending", ["md", "html", "csv", "tsv", "json", "jsonl", "graphml", "txt.gz", "pdf", "docx", "xlsx"]
+    "ending",
+    ["md", "html", "csv", "tsv", "json", "jsonl", "graphml", "txt.gz", "pdf", "docx", "xlsx"],
 )
 @settings(max_examples=25)
 @given(
-    content=st.one_of(st.binary(max_size=400), st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace")))
+    content=st.one_of(
+        st.binary(max_size=400),
+        st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace")),
+    )
 )
 def test_any_bytes(ending: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

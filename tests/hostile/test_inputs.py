@@ -1,4 +1,6 @@
-"""Hostile questions, filters, settings, replies of models and archives: an error in words, or a sound result."""
+"""Hostile questions, filters, settings, replies of models and archives: an error in words, or a
+sound result.
+"""
 
 import io
 import json
@@ -51,10 +53,15 @@ def tried(work: Callable[[], Result], *refusals: type[Exception]) -> tuple[str, 
 
 
 @of("rows")
-def test_a_row_of_questions(case: Case, session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_of_questions(
+    case: Case, session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "rows.jsonl").write_text(text_of(case["content"]) + "\n")
     workspace = str(session.runtime.workspace.root)
-    assert main(["ask", "--questions", str(tmp_path / "rows.jsonl"), "--workspace", workspace]) in (0, 1)
+    assert main(["ask", "--questions", str(tmp_path / "rows.jsonl"), "--workspace", workspace]) in (
+        0,
+        1,
+    )
     ended = capsys.readouterr()
     assert "Traceback" not in ended.err
     (answered,) = ended.out.splitlines()
@@ -65,9 +72,13 @@ def test_a_row_of_questions(case: Case, session: Session, tmp_path: Path, capsys
 @of("no_files")
 @pytest.mark.parametrize("file", ["pipe", "/dev/zero", "/proc/kmsg"])
 def test_what_is_no_file(
-    case: Case, file: str, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    case: Case,
+    file: str,
+    session: Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     if file == "/proc/kmsg" and not os.access(file, os.R_OK):
         pytest.skip("only the system's administrator may read it")
     place = tmp_path / "given" / case.get("link", "file.jsonl")
@@ -76,7 +87,9 @@ def test_what_is_no_file(
         os.mkfifo(place)
     else:
         place.symlink_to(file)
-    questions = write_rows(tmp_path / "questions.jsonl", [{"id": "q", "question": "Who designed Orla Bridge?"}])
+    questions = write_rows(
+        tmp_path / "questions.jsonl", [{"id": "q", "question": "Who designed Orla Bridge?"}]
+    )
     given = {"FILE": place, "FOLDER": place.parent, "QUESTIONS": questions}
 
     def filled(words: str) -> str:
@@ -84,7 +97,11 @@ def test_what_is_no_file(
 
     for name, value in case.get("environment", {}).items():
         monkeypatch.setenv(name, filled(value))
-    workspace = session.runtime.workspace.root if case["command"][0] not in ("restore", "index") else tmp_path / "ws"
+    workspace = (
+        session.runtime.workspace.root
+        if case["command"][0] not in ("restore", "index")
+        else tmp_path / "ws"
+    )
     assert main([*map(filled, case["command"]), "--workspace", str(workspace)]) in (2, 5)
     assert "Traceback" not in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} <= {"given", "questions.jsonl", "ws"}
@@ -97,7 +114,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 @of("questions")
-@pytest.mark.parametrize("share", [10, pytest.param(1, marks=pytest.mark.patient)], ids=["", "in full"])
+@pytest.mark.parametrize(
+    "share", [10, pytest.param(1, marks=pytest.mark.patient)], ids=["", "in full"]
+)
 async def test_a_question(case: Case, share: int, session: Session) -> None:
     question = text_of(case["content"], 1 if "says" in case else share)
     if "says" in case:
@@ -116,7 +135,9 @@ async def test_a_question(case: Case, share: int, session: Session) -> None:
 @of("filters")
 def test_a_filter(case: Case, session: Session) -> None:
     expression = text_of(case["content"]) + ("\udc00" if case.get("surrogate") else "")
-    error, found = tried(lambda: session.generation.filters.matching(expression), FilterError, NothingMatches)
+    error, found = tried(
+        lambda: session.generation.filters.matching(expression), FilterError, NothingMatches
+    )
     assert case.get("says", "") in error
     assert set(found or ()) <= set(session.generation.documents.ids())
     assert len(session.generation.documents.ids()) == len(ROWS)
@@ -125,7 +146,9 @@ def test_a_filter(case: Case, session: Session) -> None:
 @of("settings")
 def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
     file = tmp_path / "trellis.toml"
-    file.write_bytes(bytes.fromhex(case["hex"]) if "hex" in case else text_of(case["content"]).encode())
+    file.write_bytes(
+        bytes.fromhex(case["hex"]) if "hex" in case else text_of(case["content"]).encode()
+    )
     environment = {"TRELLIS_CONFIG": str(file), "TRELLIS_LM_API_KEY": KEY}
     error, settings = tried(lambda: load_settings({}, environment), SettingsError)
     assert case.get("says", "") in error
@@ -135,7 +158,11 @@ def test_a_file_of_settings(case: Case, tmp_path: Path) -> None:
 @of("replies")
 @pytest.mark.parametrize("step", ["extract", "answer"])
 def test_a_reply_of_a_model(case: Case, step: str) -> None:
-    form, task = (Extract.output_format, ExtractGraph) if step == "extract" else (StepAdapter(), AnswerQuestion)
+    form, task = (
+        (Extract.output_format, ExtractGraph)
+        if step == "extract"
+        else (StepAdapter(), AnswerQuestion)
+    )
     signature = task
     reply = restore(without_thinking(text_of(case["content"])))
     error, outputs = tried(lambda: form.read(signature, reply), NotAsAsked)
@@ -174,9 +201,15 @@ def changed(archive: Path, case: Case) -> bytes:
         entries[case["replace"]] = text_of(case["content"]).encode()
     if name := case.get("add", "a" * case.get("add_long", 0)):
         entries[name] = b"x"
-    entries |= {f"generations/{number:06}/manifest.json": b"" for number in range(3, case.get("add_many", 0))}
+    entries |= {
+        f"generations/{number:06}/manifest.json": b""
+        for number in range(3, case.get("add_many", 0))
+    }
     with tarfile.open(fileobj=made, mode="w") as written:
-        for name, content in [*entries.items(), *(list(entries.items()) if case.get("twice") else [])]:
+        for name, content in [
+            *entries.items(),
+            *(list(entries.items()) if case.get("twice") else []),
+        ]:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             written.addfile(entry, io.BytesIO(content))

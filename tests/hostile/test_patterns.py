@@ -1,4 +1,6 @@
-"""Every regular expression of the product takes time in proportion to its text, of 100,000 characters at the worst."""
+"""Every regular expression of the product takes time in proportion to its text, of 100,000
+characters at the worst.
+"""
 
 import pytest
 

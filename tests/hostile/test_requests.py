@@ -1,4 +1,6 @@
-"""Hostile requests, byte by byte: each is answered in words, changes nothing outside, and holds up nobody."""
+"""Hostile requests, byte by byte: each is answered in words, changes nothing outside, and holds up
+nobody.
+"""
 
 import select
 import socket
@@ -18,7 +20,9 @@ from tests.patience import PATIENCE
 from tests.service.conftest import client_of, keys_of
 from tests.workspaces import indexed
 
-CASES = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))["requests"]["cases"]
+CASES = tomllib.loads(Path(__file__).with_name("inputs.toml").read_text(encoding="utf-8"))[
+    "requests"
+]["cases"]
 PIECE = 1 << 20
 
 
@@ -63,11 +67,20 @@ def head_of(case: dict[str, Any], key: str) -> bytes:
 
     if "raw" in case:
         return words("raw", "").encode("latin-1")
-    body, lines = words("body", "").encode(), [words("headers", ""), words("key", "authorization: Bearer {KEY}")]
+    body, lines = (
+        words("body", "").encode(),
+        [words("headers", ""), words("key", "authorization: Bearer {KEY}")],
+    )
     lines += ["transfer-encoding: chunked"] * ("sends" in case)
     lines += [f"content-length: {len(body)}"] * bool(body and "headers" not in case)
     first = f"{words('method', 'GET')} {words('target', '/api/v1/status')} HTTP/1.1"
-    head = [first, "host: 127.0.0.1", "connection: close", "content-type: application/json", *filter(None, lines)]
+    head = [
+        first,
+        "host: 127.0.0.1",
+        "connection: close",
+        "content-type: application/json",
+        *filter(None, lines),
+    ]
     return "".join(f"{line}\r\n" for line in [*head, ""]).encode() + body
 
 

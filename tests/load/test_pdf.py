@@ -33,7 +33,9 @@ def stream(content: str) -> str:
     return f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"
 
 
-def pdf(path: Path, pages: list[str], title: str = "", locked: bool = False, fields: str = "") -> Path:
+def pdf(
+    path: Path, pages: list[str], title: str = "", locked: bool = False, fields: str = ""
+) -> Path:
     """A PDF of these contents of pages; the first page has the form's fields."""
     objects = [
         "<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R 7 0 R 8 0 R] >> >>",
@@ -113,7 +115,8 @@ def test_pdf_pages_paragraphs_hyphens_and_running_heads(tmp_path: Path) -> None:
 def test_years_at_the_top_of_pages_are_no_page_numbers(tmp_path: Path) -> None:
     amounts = {2021: "Ten", 2022: "Twenty", 2023: "Thirty"}
     pages = [
-        [f"Sales in {year}", "", f"{amount} crowns.", "", f"The Guide 1{year % 10}"] for year, amount in amounts.items()
+        [f"Sales in {year}", "", f"{amount} crowns.", "", f"The Guide 1{year % 10}"]
+        for year, amount in amounts.items()
     ]
     text = read(pdf(tmp_path / "a.pdf", list(map(shown, pages)))).text
     assert [f"Sales in {year}" in text for year in amounts] == [True, True, True]
@@ -151,7 +154,9 @@ def test_raised_digits_stay_raised(raised: str, said: str, tmp_path: Path) -> No
 
 def test_each_row_of_a_table_is_a_line_with_its_column_names(tmp_path: Path) -> None:
     page = placed((72, 760, "The piers of the coast")) + table([HEADER, *ROWS])
-    after = placed((72, 600, "The last inspection of all the piers of the coast was in the year 2019."))
+    after = placed(
+        (72, 600, "The last inspection of all the piers of the coast was in the year 2019.")
+    )
     said = text(tmp_path, page + after)
     assert said.splitlines() == [
         "The piers of the coast",
@@ -171,17 +176,33 @@ def test_a_table_goes_on_over_pages_with_its_names(tmp_path: Path) -> None:
         "Pier: West | Keeper: Quirin | Fee: 4",
         "Pier: Mid | Keeper: Oke | Fee: 5",
     ]
-    assert [document.page_of(document.text.index(pier)) for pier in ("East", "West", "Mid")] == [1, 2, 2]
+    assert [document.page_of(document.text.index(pier)) for pier in ("East", "West", "Mid")] == [
+        1,
+        2,
+        2,
+    ]
 
 
 def test_a_wrapped_cell_is_one_cell(tmp_path: Path) -> None:
     rows = placed(
-        (72, 720, "Pier"), (160, 720, "Remark"), (400, 720, "Fee"),
-        (72, 696, "North"), (160, 696, "Repaired after the storm of"), (160, 684, "the long winter"), (400, 696, "12"),
-        (72, 660, "South"), (160, 660, "Open"), (400, 660, "9"),
-        (72, 636, "East"), (160, 636, "Open"), (400, 636, "31"), size=10,
-    )  # fmt: skip
-    assert "Pier: North | Remark: Repaired after the storm of the long winter | Fee: 12" in text(tmp_path, rows)
+        (72, 720, "Pier"),
+        (160, 720, "Remark"),
+        (400, 720, "Fee"),
+        (72, 696, "North"),
+        (160, 696, "Repaired after the storm of"),
+        (160, 684, "the long winter"),
+        (400, 696, "12"),
+        (72, 660, "South"),
+        (160, 660, "Open"),
+        (400, 660, "9"),
+        (72, 636, "East"),
+        (160, 636, "Open"),
+        (400, 636, "31"),
+        size=10,
+    )
+    assert "Pier: North | Remark: Repaired after the storm of the long winter | Fee: 12" in text(
+        tmp_path, rows
+    )
 
 
 def test_columns_drawn_line_by_line_are_read_one_by_one(tmp_path: Path) -> None:
@@ -207,7 +228,9 @@ def test_columns_drawn_line_by_line_are_read_one_by_one(tmp_path: Path) -> None:
 
 def test_a_list_and_wide_blanks_are_no_table(tmp_path: Path) -> None:
     numbers = [(72.0, 720.0 - 16 * n, f"{n}.") for n in range(1, 5)]
-    steps = [(110.0, 720.0 - 16 * n, f"Close the gate number {n} of the lock.") for n in range(1, 5)]
+    steps = [
+        (110.0, 720.0 - 16 * n, f"Close the gate number {n} of the lock.") for n in range(1, 5)
+    ]
     items = [item for pair in zip(numbers, steps, strict=True) for item in pair]
     assert text(tmp_path, placed(*items)).splitlines() == [
         f"{n}. Close the gate number {n} of the lock." for n in range(1, 5)
@@ -223,10 +246,16 @@ def test_a_list_and_wide_blanks_are_no_table(tmp_path: Path) -> None:
 
 def test_what_is_filled_into_a_form_is_read_on_its_page(tmp_path: Path) -> None:
     fields = "/Annots [6 0 R 7 0 R 8 0 R 9 0 R]"
-    document = read(pdf(tmp_path / "a.pdf", [shown(["A request."]), shown(["More of it."])], fields=fields))
-    assert [document.page_of(document.text.index(words)) for words in ("Ada Frimm", "12", "More")] == [1, 1, 2]
+    document = read(
+        pdf(tmp_path / "a.pdf", [shown(["A request."]), shown(["More of it."])], fields=fields)
+    )
+    assert [
+        document.page_of(document.text.index(words)) for words in ("Ada Frimm", "12", "More")
+    ] == [1, 1, 2]
 
 
 def test_a_pdf_without_pages_says_so(tmp_path: Path) -> None:
-    assert reason(pdf(tmp_path / "locked.pdf", [shown(["Secret"])], locked=True)).startswith("encrypted")
+    assert reason(pdf(tmp_path / "locked.pdf", [shown(["Secret"])], locked=True)).startswith(
+        "encrypted"
+    )
     assert reason(pdf(tmp_path / "none.pdf", [])) == "has no pages"

@@ -36,7 +36,10 @@ def write(folder: Path, **files: str) -> Path:
 
 
 def rows(path: Path, *values: object) -> Path:
-    lines = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
+    lines = [
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for value in values
+    ]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
@@ -51,7 +54,9 @@ def test_ids_are_relative_to_the_folder_the_file_or_the_base_of_the_glob(tmp_pat
 
 
 @pytest.mark.parametrize("source", ["a.md", "sub"])
-def test_a_file_that_this_process_cannot_open_is_no_file_that_is_gone(source: str, tmp_path: Path) -> None:
+def test_a_file_that_this_process_cannot_open_is_no_file_that_is_gone(
+    source: str, tmp_path: Path
+) -> None:
     write(tmp_path, a_dot_md="# A\n\nOne.", sub__b_dot_txt="Two words")
     with no_more_files(), pytest.raises(TooLittle, match="Too many open files"):
         read_sources([tmp_path / source])
@@ -66,13 +71,22 @@ def test_a_missing_source_stops_before_anything_is_read(tmp_path: Path) -> None:
 
 
 def test_hidden_and_foreign_files_are_passed_over_and_others_are_reported(tmp_path: Path) -> None:
-    write(tmp_path, good_dot_md="x", _dot_git__c_dot_md="x", node_modules__d_dot_md="x", e_dot_xyz="x", f_dot_txt=" \n")
+    write(
+        tmp_path,
+        good_dot_md="x",
+        _dot_git__c_dot_md="x",
+        node_modules__d_dot_md="x",
+        e_dot_xyz="x",
+        f_dot_txt=" \n",
+    )
     (tmp_path / "g.txt").write_bytes(b"a\0b")
     (tmp_path / "h.pdf").write_bytes(b"%PDF-1.4 broken")
     (tmp_path / "i.docx").write_bytes(b"PK\x03\x04 broken")
     (tmp_path / "j.json").write_text("{", encoding="utf-8")
     loaded, documents = load(tmp_path)
-    reasons = {Path(skipped.path).name: skipped.reason.split("(")[0].strip() for skipped in loaded.skipped}
+    reasons = {
+        Path(skipped.path).name: skipped.reason.split("(")[0].strip() for skipped in loaded.skipped
+    }
     assert list(documents) == ["good.md"]
     assert reasons == {
         "e.xyz": "unsupported type .xyz",
@@ -94,7 +108,12 @@ def test_links_out_of_the_source_are_not_followed(tmp_path: Path) -> None:
     (inside / "broken.md").symlink_to(inside / "gone.md")
     loaded, documents = load(inside)
     assert list(documents) == ["a.md"]
-    assert sorted(Path(skipped.path).name for skipped in loaded.skipped) == ["broken.md", "folder", "link.md", "loop"]
+    assert sorted(Path(skipped.path).name for skipped in loaded.skipped) == [
+        "broken.md",
+        "folder",
+        "link.md",
+        "loop",
+    ]
 
 
 def test_plain_text_under_other_names_is_read(tmp_path: Path) -> None:
@@ -118,7 +137,9 @@ def test_plain_text_under_other_names_is_read(tmp_path: Path) -> None:
         ("survey-2024.docx", "a.pdf", "a zip archive under the name of .pdf: name it .docx"),
     ],
 )
-def test_a_file_under_a_false_name_is_told(sample: str, name: str, reason: str, tmp_path: Path) -> None:
+def test_a_file_under_a_false_name_is_told(
+    sample: str, name: str, reason: str, tmp_path: Path
+) -> None:
     [path] = CORPUS.rglob(f"*{sample}")
     (tmp_path / name).write_bytes(path.read_bytes())
     assert [one.reason for one in load(tmp_path)[0].skipped] == [reason]
@@ -127,7 +148,13 @@ def test_a_file_under_a_false_name_is_told(sample: str, name: str, reason: str, 
 def test_jsonl_rows_become_documents_triples_and_dead_letters(tmp_path: Path) -> None:
     path = rows(
         tmp_path / "mixed.jsonl",
-        {"id": 7, "title": "Orla", "text": "Orla is\r\na bridge.", "year": 1932, "tags": ["a", "b"]},
+        {
+            "id": 7,
+            "title": "Orla",
+            "text": "Orla is\r\na bridge.",
+            "year": 1932,
+            "tags": ["a", "b"],
+        },
         {"text": "No id here"},
         {"s": "x_y", "p": "part of", "o": "z"},
         {"s": "x_y", "p": "part of", "o": "z", "weight": 2},
@@ -146,7 +173,9 @@ def test_jsonl_rows_become_documents_triples_and_dead_letters(tmp_path: Path) ->
     assert (seven.title, seven.metadata) == ("Orla", {"year": 1932, "tags": "a, b"})
     assert documents["mixed.jsonl"].text == "x_y -[part of]-> z"
     assert documents["mixed.jsonl"].parts[0].triples[0].weight == 3
-    assert [letter.item for letter in loaded.dead_letters] == [f"{path}:{line}" for line in range(6, 12)]
+    assert [letter.item for letter in loaded.dead_letters] == [
+        f"{path}:{line}" for line in range(6, 12)
+    ]
     assert all(letter.step == "load" and letter.remedy for letter in loaded.dead_letters)
 
 
@@ -175,7 +204,10 @@ def test_a_csv_of_triples_and_one_of_rows(tmp_path: Path) -> None:
 
 
 def test_json_is_rows_or_readable_text(tmp_path: Path) -> None:
-    rows(tmp_path / "rows.json", [{"id": "a", "text": "x"}, {"s": "1", "p": "2", "o": "3"}, {"bad": 1}])
+    rows(
+        tmp_path / "rows.json",
+        [{"id": "a", "text": "x"}, {"s": "1", "p": "2", "o": "3"}, {"bad": 1}],
+    )
     (tmp_path / "free.json").write_text(
         '{"name": "Orla", "length": 1.10, "spans": [{"m": 5, "x": null}]}', encoding="utf-8"
     )
@@ -185,7 +217,9 @@ def test_json_is_rows_or_readable_text(tmp_path: Path) -> None:
     assert [letter.item for letter in loaded.dead_letters] == [f"{tmp_path}/rows.json:3"]
 
 
-def test_the_second_text_under_one_id_is_a_dead_letter_that_names_both_places(tmp_path: Path) -> None:
+def test_the_second_text_under_one_id_is_a_dead_letter_that_names_both_places(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, a__x_dot_md="One", b__x_dot_md="Two")
     loaded, documents = load(tmp_path / "a", tmp_path / "b")
     [letter] = loaded.dead_letters
@@ -197,8 +231,15 @@ def test_the_second_text_under_one_id_is_a_dead_letter_that_names_both_places(tm
 
 
 def test_the_order_of_parts_does_not_matter(tmp_path: Path) -> None:
-    rows(tmp_path / "a.jsonl", *({"s": f"s{n}", "p": "p", "o": "o", "document": "d"} for n in range(3)))
-    rows(tmp_path / "b.jsonl", {"id": "d", "text": "Text."}, {"s": "t", "p": "p", "o": "o", "document": "d"})
+    rows(
+        tmp_path / "a.jsonl",
+        *({"s": f"s{n}", "p": "p", "o": "o", "document": "d"} for n in range(3)),
+    )
+    rows(
+        tmp_path / "b.jsonl",
+        {"id": "d", "text": "Text."},
+        {"s": "t", "p": "p", "o": "o", "document": "d"},
+    )
     parts = read_sources([tmp_path]).parts
     assert compose(parts) == compose(parts[::-1])
     assert compose(parts)[0].text.startswith("Text.\n\ns0 -[p]-> o\ns1")
@@ -217,7 +258,11 @@ def test_front_matter_becomes_metadata_and_title(tmp_path: Path) -> None:
     _, documents = load(tmp_path)
     assert documents["a.md"].title == "A title"
     assert documents["a.md"].text == "# Heading\n\nText."
-    assert documents["a.md"].metadata == {"date": "2024-07-27", "tags": "x, y", "header.theme": "ocean"}
+    assert documents["a.md"].metadata == {
+        "date": "2024-07-27",
+        "tags": "x, y",
+        "header.theme": "ocean",
+    }
     assert documents["b.txt"].text == documents["a.md"].text
     assert documents["c.md"].text == "---\nno: [front\n---\ntext"
     assert documents["d.md"].title == "Head l"
@@ -227,7 +272,10 @@ def test_a_row_without_a_title_is_titled_by_its_opening(tmp_path: Path) -> None:
     given = rows(
         tmp_path / "rows.jsonl",
         {"id": "a", "text": "Ada Korb (born 1871) was an engineer. She built bridges."},
-        {"id": "b", "text": "It was built in 1903 and painted red, as everything in the town was that year."},
+        {
+            "id": "b",
+            "text": "It was built in 1903 and painted red, as everything in the town was that year.",
+        },
         {"id": "c", "title": "Given", "text": "Velin is a town."},
     )
     _, documents = load(given)
@@ -307,21 +355,31 @@ def test_a_networkx_graph_is_triples_of_its_edges(tmp_path: Path) -> None:
 
 
 def test_graphml_is_read_as_the_graph_that_it_holds(tmp_path: Path) -> None:
-    graph = graph_of(("a", "b", {"predicate": "spans"}), ("a", "b", {"predicate": "crosses", "weight": 3.0}))
+    graph = graph_of(
+        ("a", "b", {"predicate": "spans"}), ("a", "b", {"predicate": "crosses", "weight": 3.0})
+    )
     nx.write_graphml(graph, tmp_path / "good.graphml")
     (tmp_path / "cut.graphml").write_bytes((tmp_path / "good.graphml").read_bytes()[:-20])
     (tmp_path / "other.graphml").write_text("<html/>")
     loaded, documents = load(tmp_path)
-    assert {(fact.s, fact.p, fact.o, fact.weight) for part in loaded.parts for fact in part.triples} == {
-        ("a", "spans", "b", 1.0), ("a", "crosses", "b", 3.0),
-    }  # fmt: skip
+    assert {
+        (fact.s, fact.p, fact.o, fact.weight) for part in loaded.parts for fact in part.triples
+    } == {
+        ("a", "spans", "b", 1.0),
+        ("a", "crosses", "b", 3.0),
+    }
     assert list(documents) == ["good.graphml"]
-    assert {Path(skipped.path).name: skipped.reason.split("(")[0] for skipped in loaded.skipped} == {
-        "cut.graphml": "broken GraphML ", "other.graphml": "broken GraphML ",
-    }  # fmt: skip
+    assert {
+        Path(skipped.path).name: skipped.reason.split("(")[0] for skipped in loaded.skipped
+    } == {
+        "cut.graphml": "broken GraphML ",
+        "other.graphml": "broken GraphML ",
+    }
 
 
-def test_more_documents_than_a_run_can_hold_are_refused_as_soon_as_that_is_known(tmp_path: Path) -> None:
+def test_more_documents_than_a_run_can_hold_are_refused_as_soon_as_that_is_known(
+    tmp_path: Path,
+) -> None:
     three = '{"text": "a"}\n' * 3
     write(tmp_path, a_dot_jsonl=three, b_dot_md="b", c_dot_pdf="never read")
     assert len(read_sources([tmp_path], most=4).parts) == 4

@@ -40,11 +40,14 @@ def last_line(body: str, tmp_path: Path) -> str:
         (run("x") + high("n") + run(" grows"), "x^n grows"),
         (run("Kestrel") + high("®") + run(" ferries"), "Kestrel® ferries"),
         ("<w:moveFrom w:id='1'>" + run("Old place.") + "</w:moveFrom>" + run("Rest."), "Rest."),
-        (run("Rest. ") + "<w:moveTo w:id='1'>" + run("New place.") + "</w:moveTo>", "Rest. New place."),
+        (
+            run("Rest. ") + "<w:moveTo w:id='1'>" + run("New place.") + "</w:moveTo>",
+            "Rest. New place.",
+        ),
         ("<w:fldSimple w:instr='SEQ'>" + run("7") + "</w:fldSimple>" + run(" piers"), "7 piers"),
         ("<w:dir w:val='rtl'>" + run("גשר") + "</w:dir>" + run(" bridge"), "גשר bridge"),
     ],
-)  # fmt: skip
+)
 def test_a_paragraph_is_read_as_it_looks(runs: str, text: str, tmp_path: Path) -> None:
     assert last_line(f"<w:p>{runs}</w:p>", tmp_path) == text
 

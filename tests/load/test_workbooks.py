@@ -75,21 +75,42 @@ def test_a_merged_region_goes_on_after_an_empty_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "merged", "header"),
     [
-        ([["Pier", "Summer", "", "Winter", ""], ["", "Boats", "Fee", "Boats", "Fee"]], "A1:A2 B1:C1 D1:E1",
-         "Pier | Summer / Boats | Summer / Fee | Winter / Boats | Winter / Fee"),
-        ([["", "Summer", "", "", ""], ["Pier", "Boats", "Fee", "Keeper", "Age"]], "B1:C1",
-         "Pier | Summer / Boats | Summer / Fee | Keeper | Age"),
-        ([["Pier", "2023", "", "", ""], ["", "Summer", "", "Winter", ""], ["", "Low", "High", "Low", "High"]],
-         "A1:A3 B1:E1 B2:C2 D2:E2",
-         "Pier | 2023 / Summer / Low | 2023 / Summer / High | 2023 / Winter / Low | 2023 / Winter / High"),
-        ([["Pier", "Summer", "", "Winter", ""], ["", "Boats", "Fee", "Boats", "Fee"]], "",
-         "Pier | Summer / Boats | Summer / Fee | Winter / Boats | Winter / Fee"),
-        ([["The piers in summer", "", "", "", ""], ["Pier", "Boats", "Fee", "Keeper", "Age"]], "A1:E1",
-         "Pier | Boats | Fee | Keeper | Age"),
-        ([["The piers", "", "", "", ""], ["Pier", "Boats", "Fee", "Keeper", "Age"]], "A1:C1",
-         "Pier | Boats | Fee | Keeper | Age"),
+        (
+            [["Pier", "Summer", "", "Winter", ""], ["", "Boats", "Fee", "Boats", "Fee"]],
+            "A1:A2 B1:C1 D1:E1",
+            "Pier | Summer / Boats | Summer / Fee | Winter / Boats | Winter / Fee",
+        ),
+        (
+            [["", "Summer", "", "", ""], ["Pier", "Boats", "Fee", "Keeper", "Age"]],
+            "B1:C1",
+            "Pier | Summer / Boats | Summer / Fee | Keeper | Age",
+        ),
+        (
+            [
+                ["Pier", "2023", "", "", ""],
+                ["", "Summer", "", "Winter", ""],
+                ["", "Low", "High", "Low", "High"],
+            ],
+            "A1:A3 B1:E1 B2:C2 D2:E2",
+            "Pier | 2023 / Summer / Low | 2023 / Summer / High | 2023 / Winter / Low | 2023 / Winter / High",
+        ),
+        (
+            [["Pier", "Summer", "", "Winter", ""], ["", "Boats", "Fee", "Boats", "Fee"]],
+            "",
+            "Pier | Summer / Boats | Summer / Fee | Winter / Boats | Winter / Fee",
+        ),
+        (
+            [["The piers in summer", "", "", "", ""], ["Pier", "Boats", "Fee", "Keeper", "Age"]],
+            "A1:E1",
+            "Pier | Boats | Fee | Keeper | Age",
+        ),
+        (
+            [["The piers", "", "", "", ""], ["Pier", "Boats", "Fee", "Keeper", "Age"]],
+            "A1:C1",
+            "Pier | Boats | Fee | Keeper | Age",
+        ),
     ],
-)  # fmt: skip
+)
 def test_groups_of_columns_are_part_of_their_names(
     rows: list[list[object]], merged: str, header: str, tmp_path: Path
 ) -> None:
@@ -131,8 +152,10 @@ def test_a_formula_without_a_value_is_told(tmp_path: Path) -> None:
         (b"<c r='C2' t='str'><f>B2</f><v></v></c>", b"", ""),
         (b"<c r='C2'><f t='shared' si='0'/></c>", b"", NO_VALUE),
     ],
-)  # fmt: skip
-def test_a_stored_value_of_a_formula_is_read(stored: bytes, mode: bytes, shown: str, tmp_path: Path) -> None:
+)
+def test_a_stored_value_of_a_formula_is_read(
+    stored: bytes, mode: bytes, shown: str, tmp_path: Path
+) -> None:
     book = bytes_of(workbook([["Pier", "Net", "Gross"], ["Orla", 100, "=B2"]]))
     replaced = {"xl/worksheets/sheet1.xml": (b'<c r="C2"><f>B2</f><v></v></c>', stored)}
     if mode:
@@ -157,7 +180,9 @@ def test_notes_stand_at_the_end_of_their_row(tmp_path: Path) -> None:
 
 def test_a_thread_of_notes_has_its_own_words_only(tmp_path: Path) -> None:
     book = workbook([["Pier", "Fee"], ["Orla", 3]])
-    older = "[Threaded comment]\n\nYour version of Excel allows you to read it.\n\nComment:\n    was 4"
+    older = (
+        "[Threaded comment]\n\nYour version of Excel allows you to read it.\n\nComment:\n    was 4"
+    )
     sheet_of(book)["B2"].comment = Comment(older, "Korb")
     assert lines(book, tmp_path)[1] == "Pier: Orla | Fee: 3 | Fee (note): was 4"
 
@@ -171,7 +196,9 @@ def chart_sheet(book: openpyxl.Workbook) -> None:
 
 
 @pytest.mark.parametrize("more", [empty_sheet, chart_sheet])
-def test_a_sheet_without_cells_costs_nothing(more: Callable[[openpyxl.Workbook], None], tmp_path: Path) -> None:
+def test_a_sheet_without_cells_costs_nothing(
+    more: Callable[[openpyxl.Workbook], None], tmp_path: Path
+) -> None:
     book = workbook([["Pier", "Fee"], ["Orla", 3]])
     more(book)
     assert lines(book, tmp_path) == ["Pier | Fee", "Pier: Orla | Fee: 3"]
@@ -187,7 +214,9 @@ def test_a_sheet_without_cells_costs_nothing(more: Callable[[openpyxl.Workbook],
         (datetime(1900, 1, 1, 3, 5), "h:mm", "03:05:00"),  # noqa: DTZ001 - sheets know no zones
     ],
 )
-def test_a_duration_is_shown_by_its_format(value: object, number_format: str, shown: str, tmp_path: Path) -> None:
+def test_a_duration_is_shown_by_its_format(
+    value: object, number_format: str, shown: str, tmp_path: Path
+) -> None:
     book = workbook([["Shift", "Lasts"], ["Night", value]])
     sheet_of(book)["B2"].number_format = number_format
     assert lines(book, tmp_path)[1] == f"Shift: Night | Lasts: {shown}"

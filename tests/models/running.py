@@ -24,7 +24,11 @@ from tests.settings import load_settings
 
 def quick(speed: float) -> Clock:
     """Waits between tries pass as quickly as this; `chance` always says the longest of them."""
-    return Clock(lambda: time.monotonic() * speed, lambda seconds: asyncio.sleep(seconds / speed), lambda: 1.0 - 2**-53)
+    return Clock(
+        lambda: time.monotonic() * speed,
+        lambda seconds: asyncio.sleep(seconds / speed),
+        lambda: 1.0 - 2**-53,
+    )
 
 
 QUICK = quick(200)
@@ -41,9 +45,12 @@ class Place:
 
     def runtime(self, **settings: object) -> Runtime:
         base: dict[str, object] = {
-            "workspace": self.workspace, "lm": "openai/m", "lm_base_url": self.server.base_url, "embedding": "none",
+            "workspace": self.workspace,
+            "lm": "openai/m",
+            "lm_base_url": self.server.base_url,
+            "embedding": "none",
             "lm_api_key": "k",
-        }  # fmt: skip
+        }
         opened = open_runtime(load_settings({**base, **self.settings, **settings}, {}))
         chosen = opened.settings
         models = Models(
@@ -66,7 +73,9 @@ class Place:
         """The answers, asked one after another."""
         runtime = self.runtime(**settings)
         with open_session(runtime) as session:
-            answers = [await answer_question(question, AskOptions(), session) for question in questions]
+            answers = [
+                await answer_question(question, AskOptions(), session) for question in questions
+            ]
         await runtime.models.aclose()
         return answers
 

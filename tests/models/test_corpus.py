@@ -1,4 +1,6 @@
-"""The sample corpus on models: each way to name one, roles apart, vectors of a server, what one document more costs."""
+"""The sample corpus on models: each way to name one, roles apart, vectors of a server, what one
+document more costs.
+"""
 
 import json
 from pathlib import Path
@@ -13,11 +15,26 @@ from tests.models.running import Place
 from tests.workspaces import write_rows
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-QUESTIONS = [json.loads(line) for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+QUESTIONS = [
+    json.loads(line)
+    for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+]
 ROWS = (
-    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin Town. Tomas Reyd met Ana Korb."},
-    {"id": "quay", "title": "Velin Quay", "text": "Velin Quay was built by Ana Korb in Velin Town. It cost 4 million."},
+    {
+        "id": "bridge",
+        "title": "Orla Bridge",
+        "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931.",
+    },
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin Town. Tomas Reyd met Ana Korb.",
+    },
+    {
+        "id": "quay",
+        "title": "Velin Quay",
+        "text": "Velin Quay was built by Ana Korb in Velin Town. It cost 4 million.",
+    },
 )
 QUESTION = "Who designed Orla Bridge?"
 
@@ -59,14 +76,24 @@ async def test_the_sample_corpus_and_its_questions_on_models_alone(place: Place)
         assert is_sound(answer), answer
         assert answer.citations
         assert {"answer", "reduce"} & set(answer.usage.by_step)
-    assert sum(answer.usage.calls for answer in answers) == place.server.stats()["calls"] - indexed["calls"]
+    assert (
+        sum(answer.usage.calls for answer in answers)
+        == place.server.stats()["calls"] - indexed["calls"]
+    )
     assert place.server.stats()["others"] == []
     assert set(place.server.stats()["kinds"]) == {"answered"}
 
 
-@pytest.mark.parametrize("of", [("extract",), ("answer", "filter"), ("report", "summarize", "route")])
-async def test_roles_on_a_model_beside_roles_offline(of: tuple[str, ...], place: Place, source: Path) -> None:
-    roles = {role: {"model": "openai/m", "base_url": place.server.base_url, "api_key": "k"} for role in of}
+@pytest.mark.parametrize(
+    "of", [("extract",), ("answer", "filter"), ("report", "summarize", "route")]
+)
+async def test_roles_on_a_model_beside_roles_offline(
+    of: tuple[str, ...], place: Place, source: Path
+) -> None:
+    roles = {
+        role: {"model": "openai/m", "base_url": place.server.base_url, "api_key": "k"}
+        for role in of
+    }
     settings = {"lm": "offline", "lm_base_url": None, "lm_api_key": None, "roles": roles}
     report = await place.index(source, **settings)
     (answer,) = await place.ask(QUESTION, **settings)
@@ -78,7 +105,9 @@ async def test_roles_on_a_model_beside_roles_offline(of: tuple[str, ...], place:
     assert called or "report" in of
 
 
-async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_question(place: Place, source: Path) -> None:
+async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_question(
+    place: Place, source: Path
+) -> None:
     settings = {"embedding": "openai/e", "embedding_base_url": place.server.base_url}
     report = await place.index(source, **settings)
     with place.runtime(**settings).workspace.read() as generation:
@@ -101,15 +130,16 @@ async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_questi
     spent = [answer.usage.by_step["embed"] for answer in (first, other)]
     assert all(each.calls for each in spent)
     assert sum(each.calls for each in spent) == asked["calls"] - counted["calls"]
-    assert sum(each.input_tokens for each in spent) == asked["prompt_tokens"] - counted["prompt_tokens"]
+    assert (
+        sum(each.input_tokens for each in spent)
+        == asked["prompt_tokens"] - counted["prompt_tokens"]
+    )
     assert first.passages[0].document == "bridge"
     assert is_sound(first)
     assert is_sound(other)
 
 
-MORE = (
-    "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
-)
+MORE = "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
 
 
 @pytest.fixture
@@ -131,21 +161,29 @@ async def test_one_document_more_asks_about_itself_alone(corpus: Path, place: Pl
     steps = report.usage.by_step
     assert steps["extract"].calls == 1
     assert report.usage.calls <= 1 + 3, {name: step.calls for name, step in steps.items()}
-    assert report.usage.input_tokens < first.usage.input_tokens / 5, "the corpus is small: a report is a tenth of it"
+    assert report.usage.input_tokens < first.usage.input_tokens / 5, (
+        "the corpus is small: a report is a tenth of it"
+    )
     assert place.server.stats()["calls"] == report.usage.calls
     told = {(one.title, one.summary) for one in before.values()}
     written = [one for one in after.values() if (one.title, one.summary) not in told]
     assert len(written) <= 3 < len(after) / 5, [one.title for one in written]
 
 
-async def test_a_relation_is_shown_by_both_names_where_a_change_touches_one(place: Place, tmp_path: Path) -> None:
+async def test_a_relation_is_shown_by_both_names_where_a_change_touches_one(
+    place: Place, tmp_path: Path
+) -> None:
     met = "Ada Korb met Captain Vell in {0}, when the harbour was small, the winter long and the old town almost empty."
     letters = [{"id": f"d{number}", "text": met.format(1900 + number)} for number in range(8)]
     kept = {"id": "kept", "text": "Ada Korb kept Holm Light."}
     await place.index(write_rows(tmp_path / "rows.jsonl", [*letters, kept]))
     (first,) = place.server.sent("relate")
     place.server.reset()
-    await place.index(write_rows(tmp_path / "rows.jsonl", [*letters, kept | {"text": "Ada Korb keeps Holm Light."}]))
+    await place.index(
+        write_rows(
+            tmp_path / "rows.jsonl", [*letters, kept | {"text": "Ada Korb keeps Holm Light."}]
+        )
+    )
     assert place.server.sent("relate") == [], "what is stated of it has not changed"
     await place.index(write_rows(tmp_path / "rows.jsonl", [*letters[1:], kept]))
     (again,) = place.server.sent("relate")
@@ -155,7 +193,8 @@ async def test_a_relation_is_shown_by_both_names_where_a_change_touches_one(plac
 
 async def test_calls_to_the_model_stay_side_by_side_over_batches(place: Place) -> None:
     rows = [
-        {"id": str(n), "title": f"Place {n}", "text": f"Ada Korb{n} went to Velin Town{n} in May."} for n in range(160)
+        {"id": str(n), "title": f"Place {n}", "text": f"Ada Korb{n} went to Velin Town{n} in May."}
+        for n in range(160)
     ]
     source = write_rows(place.workspace.with_name("many.jsonl"), rows)
     place.server.settle(latency_ms=300)  # long enough for as many calls to go out on a slow machine
@@ -163,7 +202,8 @@ async def test_calls_to_the_model_stay_side_by_side_over_batches(place: Place) -
     stats = place.server.stats()
     assert stats["most_in_flight"] == 16
     assert report.documents.added == 160
-    # Nothing here is long or said often: one call for each chunk, none for entities and communities.
+    # Nothing here is long or said often: one call for each chunk, none for entities and
+    # communities.
     assert {step: counted["calls"] for step, counted in stats["steps"].items()} == {"extract": 160}
     place.server.reset()
     again = await place.index(source)

@@ -33,8 +33,17 @@ def source(tmp_path: Path) -> Path:
 
 @contextmanager
 def killed_at_the_end(place: Place, source: Path) -> Iterator[None]:
-    """An index run in a process of its own; a `kill -9` ends it with the block, and the server has seen it go."""
-    command = [sys.executable, "-c", WRITER, str(place.workspace), str(source), place.server.base_url]
+    """An index run in a process of its own; a `kill -9` ends it with the block, and the server has
+    seen it go.
+    """
+    command = [
+        sys.executable,
+        "-c",
+        WRITER,
+        str(place.workspace),
+        str(source),
+        place.server.base_url,
+    ]
     writer = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
         yield
@@ -46,11 +55,18 @@ def killed_at_the_end(place: Place, source: Path) -> Iterator[None]:
 
 
 def test_a_killed_run_repeats_only_the_calls_that_had_no_answer(place: Place, source: Path) -> None:
-    """The server keeps all answers but the first to itself: those had been stored, or their slots were not free."""
-    place.server.misbehave({"kind": "hang", "step": "extract", "nth": ANSWERED + 1, "times": PASSAGES, "seconds": 600})
+    """The server keeps all answers but the first to itself: those had been stored, or their slots
+    were not free.
+    """
+    place.server.misbehave(
+        {"kind": "hang", "step": "extract", "nth": ANSWERED + 1, "times": PASSAGES, "seconds": 600}
+    )
     with killed_at_the_end(place, source):
         wait_for(
-            lambda: place.server.stats()["in_flight"] == AT_ONCE and place.server.calls() == ANSWERED + AT_ONCE,
+            lambda: (
+                place.server.stats()["in_flight"] == AT_ONCE
+                and place.server.calls() == ANSWERED + AT_ONCE
+            ),
             "the middle of the extraction",
         )
     assert place.server.stats()["dropped_by_client"] == AT_ONCE

@@ -1,4 +1,6 @@
-"""A model server that misbehaves: what passes leaves no trace in the graph, what stays is told with its remedy."""
+"""A model server that misbehaves: what passes leaves no trace in the graph, what stays is told with
+its remedy.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from prompts.engine.errors import BadKey, ContextOverflow, EngineError, ModelMisconfigured, QuotaExhausted, UnknownModel
+from prompts.engine.errors import (
+    BadKey,
+    ContextOverflow,
+    EngineError,
+    ModelMisconfigured,
+    QuotaExhausted,
+    UnknownModel,
+)
 from prompts.extract import EXAMPLES, Extract, ExtractGraph
 from storage.errors import NoGeneration
 from storage.export import Export
@@ -42,7 +51,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(source: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Export, int]:
+def undisturbed(
+    source: Path, server_process: Server, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Export, int]:
     """The graph where nothing goes wrong, and how many calls it takes."""
     server_process.reset()
     server_process.settle(latency_ms=0)
@@ -77,7 +88,9 @@ AT_ONCE = ("rate_limit", "server_error", "cut", "hang", "malformed", "refusal", 
 def as_cases(rules: list[tuple[Rule, Any]]) -> list[Any]:
     """The rules as parameters; the kinds that are like another's wait for `make patient`."""
     return [
-        pytest.param(rule, more, id=named(rule), marks=() if rule["kind"] in AT_ONCE else pytest.mark.patient)
+        pytest.param(
+            rule, more, id=named(rule), marks=() if rule["kind"] in AT_ONCE else pytest.mark.patient
+        )
         for rule, more in rules
     ]
 
@@ -112,7 +125,9 @@ async def test_what_no_call_can_escape_ends_the_run_at_once(
     with pytest.raises(ModelMisconfigured, match=remedy) as caught:
         await place.index(source, concurrency=2)
     assert caught.type is error
-    assert place.server.stats()["steps"][step]["calls"] <= 6, "it went on although nothing could succeed"
+    assert place.server.stats()["steps"][step]["calls"] <= 6, (
+        "it went on although nothing could succeed"
+    )
     with pytest.raises(NoGeneration):
         place.graph()
     place.server.misbehave()
@@ -148,7 +163,9 @@ async def test_one_passage_that_never_succeeds_is_a_dead_letter(
     assert place.server.stats()["steps"]["extract"]["calls"] == 1
 
 
-@pytest.mark.parametrize(("kind", "refused"), [("no_system", 1), ("stream_alone", 0), ("short_answers", 1)])
+@pytest.mark.parametrize(
+    ("kind", "refused"), [("no_system", 1), ("stream_alone", 0), ("short_answers", 1)]
+)
 async def test_a_server_gets_its_requests_as_it_takes_them(
     kind: str, refused: int, undisturbed: tuple[Export, int], place: Place, source: Path
 ) -> None:
@@ -162,7 +179,9 @@ async def test_a_server_gets_its_requests_as_it_takes_them(
     assert place.server.stats()["kinds"].keys() == {kind}
 
 
-async def test_the_lines_before_a_cut_are_kept_and_the_report_says_so(place: Place, source: Path) -> None:
+async def test_the_lines_before_a_cut_are_kept_and_the_report_says_so(
+    place: Place, source: Path
+) -> None:
     place.server.misbehave({"step": "extract", "text": "1903", "kind": "truncated"})
     report = await place.index(source)
     assert (report.dead_letters, report.published) == (0, True)
@@ -174,8 +193,12 @@ async def test_the_lines_before_a_cut_are_kept_and_the_report_says_so(place: Pla
 async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and_no_thin_graph(
     place: Place, tmp_path: Path
 ) -> None:
-    long = " ".join([*["It rained in Velin Town that day."] * 160, "Ana Korb met Tomas Reyd there."])
-    source = write_rows(tmp_path / "docs.jsonl", [*ROWS, {"id": "long", "title": "Rain", "text": long}])
+    long = " ".join(
+        [*["It rained in Velin Town that day."] * 160, "Ana Korb met Tomas Reyd there."]
+    )
+    source = write_rows(
+        tmp_path / "docs.jsonl", [*ROWS, {"id": "long", "title": "Rain", "text": long}]
+    )
     place.server.misbehave({"kind": "overflow_silent", "step": "extract", "over": 1200})
     report = await place.index(source, chunk_tokens=2000)
     (letter,) = place.dead_letters()
@@ -184,7 +207,9 @@ async def test_a_passage_that_the_server_cut_without_a_word_is_a_dead_letter_and
     assert "it cuts long requests" in letter.error
     assert "OLLAMA_CONTEXT_LENGTH" in letter.remedy
     assert "TRELLIS_CHUNK_TOKENS" in letter.remedy
-    assert place.server.stats()["steps"]["extract"]["calls"] == report.chunks, "it is not tried again"
+    assert place.server.stats()["steps"]["extract"]["calls"] == report.chunks, (
+        "it is not tried again"
+    )
     again = await place.index(source, chunk_tokens=100)
     assert (again.dead_letters, again.published) == (0, True)
     assert "Ana Korb" in str(place.graph()["relations"])
@@ -198,7 +223,9 @@ def holds_examples(graph: Export) -> bool:
     return any(name in str(graph) for name in ("Harrow", "Quist", "Brandt & Sons", "南溪"))
 
 
-@pytest.mark.parametrize(("step", "text", "said"), [("extract", "1903", EXTRACTED)], ids=["extract"])
+@pytest.mark.parametrize(
+    ("step", "text", "said"), [("extract", "1903", EXTRACTED)], ids=["extract"]
+)
 async def test_an_example_that_is_answered_in_place_of_what_was_cut_is_no_part_of_the_graph(
     step: str, text: str, said: str, place: Place, source: Path
 ) -> None:
@@ -214,7 +241,9 @@ async def test_an_example_that_is_answered_in_place_of_what_was_cut_is_no_part_o
     assert (again.dead_letters, again.published) == (0, True)
 
 
-async def test_a_question_that_the_server_cut_without_a_word_says_so(place: Place, source: Path) -> None:
+async def test_a_question_that_the_server_cut_without_a_word_says_so(
+    place: Place, source: Path
+) -> None:
     await place.index(source)
     place.server.misbehave({"kind": "overflow_silent", "over": 600, "step": "answer"})
     with pytest.raises(ContextOverflow, match=r"cuts long requests.*OLLAMA_CONTEXT_LENGTH"):

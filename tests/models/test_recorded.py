@@ -12,7 +12,9 @@ from tests.records import chunk_of
 
 
 def test_nothing_that_gpt_4o_extracted_is_lost(recorded_data: Path) -> None:
-    lines = gzip.decompress((recorded_data / "christmas_carol_gpt4o_extraction.jsonl.gz").read_bytes()).splitlines()
+    lines = gzip.decompress(
+        (recorded_data / "christmas_carol_gpt4o_extraction.jsonl.gz").read_bytes()
+    ).splitlines()
     chunks, extractions = {}, []
     told: Counter[str] = Counter()
     for number, row in enumerate(map(json.loads, lines)):
@@ -29,9 +31,11 @@ def test_nothing_that_gpt_4o_extracted_is_lost(recorded_data: Path) -> None:
         assert not Counter(entity.name for entity in found.entities) - names
         assert len(bound.relations) == len(found.relations)
         told += Counter(
-            entities=len(found.entities), relations=len(found.relations), bound=len(bound.mentions),
+            entities=len(found.entities),
+            relations=len(found.relations),
+            bound=len(bound.mentions),
             unnamed=sum(mention.start == mention.end for mention in bound.mentions),
-        )  # fmt: skip
+        )
         chunks[chunk.id] = chunk
         extractions.append(bound)
     assert told == Counter(entities=642, relations=492, bound=643, unnamed=144)

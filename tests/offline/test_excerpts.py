@@ -46,12 +46,19 @@ def ask(question: str, *texts: str, title: str = "Guide") -> ExcerptAnswer:
     ("question", "text", "best", "heading"),
     [
         ("What is the fee a night?", HARBOUR, "The fee is 14 crowns a night.", "Harbour rules"),
-        ("How do I moor a boat?", HARBOUR, "To moor a boat at the quay, do this in order:", "Mooring a boat"),
+        (
+            "How do I moor a boat?",
+            HARBOUR,
+            "To moor a boat at the quay, do this in order:",
+            "Mooring a boat",
+        ),
         ("Which price has the south pier?", HARBOUR, "| south pier | 20 m | 31 |", "Who may enter"),
         ("港口是谁设计的?", CHINESE, "港口由陈明设计,耗资三百万元。", ""),
     ],
 )
-def test_the_best_excerpt_begins_with_the_best_unit(question: str, text: str, best: str, heading: str) -> None:
+def test_the_best_excerpt_begins_with_the_best_unit(
+    question: str, text: str, best: str, heading: str
+) -> None:
     first = ask(question, text).excerpts[0]
     assert first.text.startswith(best)
     assert text[first.start : first.best_end] == best
@@ -74,7 +81,9 @@ def test_a_table_row_comes_with_the_names_of_its_columns() -> None:
 
 
 def test_excerpts_are_numbered_from_the_best() -> None:
-    answer = ask("Which oil did the lamp burn?", "The lamp is red.", "The lamp burned oil of herring.")
+    answer = ask(
+        "Which oil did the lamp burn?", "The lamp is red.", "The lamp burned oil of herring."
+    )
     assert [excerpt.passage.number for excerpt in answer.excerpts] == [2, 1]
     text = shown(answer)
     assert text.text.index("burned oil of herring. [1]") < text.text.index("The lamp is red. [2]")
@@ -90,7 +99,11 @@ def test_a_further_excerpt_says_something_new() -> None:
 
 
 def test_meaning_counts_beside_words() -> None:
-    passages = [OfferedPassage(1, "The boat", "Guide > Leaving", "The boat needs oil. Casting off takes an hour.")]
+    passages = [
+        OfferedPassage(
+            1, "The boat", "Guide > Leaving", "The boat needs oil. Casting off takes an hour."
+        )
+    ]
     read: list[str] = []
 
     def similarity(_: str, texts: Sequence[str]) -> list[float]:
@@ -98,7 +111,9 @@ def test_meaning_counts_beside_words() -> None:
         return [0.9 if "Casting off" in text else 0.1 for text in texts]
 
     def first(similar: bool) -> str:
-        answer = best_excerpts("departure of the boat", passages, lambda _: 2.0, similarity if similar else None)
+        answer = best_excerpts(
+            "departure of the boat", passages, lambda _: 2.0, similarity if similar else None
+        )
         return answer.excerpts[0].text
 
     assert first(similar=False).startswith("The boat")
@@ -109,13 +124,20 @@ def test_meaning_counts_beside_words() -> None:
 @pytest.mark.parametrize(("cosine", "found"), [(0.1, False), (0.6, True)])
 def test_without_a_shared_word_only_what_is_near_is_shown(cosine: float, found: bool) -> None:
     passages = [OfferedPassage(1, "", "", "The first boat of May carries salt.")]
-    answer = best_excerpts("moon walk", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts))
+    answer = best_excerpts(
+        "moon walk", passages, lambda _: 2.0, lambda _, texts: [cosine] * len(texts)
+    )
     assert bool(answer.excerpts) is found
 
 
 def test_the_label_is_in_the_language_of_the_question() -> None:
-    assert shown(ask("Is the lamp red?", "The lamp is red.")).text.startswith("From the documents:\n")
-    assert shown(ask("灯塔的高度是多少?", "灯塔的高度是四十米。")).text == "文档摘录：\n> 灯塔的高度是四十米。 [1]"
+    assert shown(ask("Is the lamp red?", "The lamp is red.")).text.startswith(
+        "From the documents:\n"
+    )
+    assert (
+        shown(ask("灯塔的高度是多少?", "灯塔的高度是四十米。")).text
+        == "文档摘录：\n> 灯塔的高度是四十米。 [1]"
+    )
 
 
 def test_nothing_found_is_no_excerpt() -> None:
@@ -145,7 +167,10 @@ _LINE = st.sampled_from(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(_LINE, max_size=14), st.sampled_from(["How old is the pier?", "Which boats are there?", "码头多长?"]))
+@given(
+    st.lists(_LINE, max_size=14),
+    st.sampled_from(["How old is the pier?", "Which boats are there?", "码头多长?"]),
+)
 def test_every_excerpt_is_a_span_of_its_passage(lines: list[str], question: str) -> None:
     text = "\n".join(lines)
     for excerpt in ask(question, text, text).excerpts:

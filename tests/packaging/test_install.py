@@ -42,7 +42,9 @@ def wheel(folder: Path, name: str, version: str, *needs: str) -> None:
     ]
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
         archive.writestr(f"{described}/METADATA", "\n".join(metadata) + "\n")
-        archive.writestr(f"{described}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{described}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr(f"{described}/RECORD", "")
 
 
@@ -52,20 +54,26 @@ def installed(folder: Path) -> set[str]:
 
 def environment_with(**variables: str) -> dict[str, str]:
     """That of this process, without what pip and uv would go by."""
-    mine = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    mine = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))
+    }
     return mine | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_OFFLINE": "1"} | variables
 
 
 def run(python: Path | str, environment: Mapping[str, str], *arguments: str) -> str:
     command = [str(python), str(INSTALL), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """What a machine without a network has: an application that needs torch, and torch, of the version in use."""
+    """What a machine without a network has: an application that needs torch, and torch, of the
+    version in use.
+    """
     folder = tmp_path / "wheels"
     folder.mkdir()
     wheel(folder, "application", "1.0", "torch")
@@ -74,7 +82,9 @@ def wheels(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_is_configured_for_pip_reaches_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_configured_for_pip_reaches_uv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "pip.conf").write_text(CONFIGURED, encoding="utf-8")
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
@@ -91,7 +101,9 @@ def test_what_is_configured_for_pip_reaches_uv(tmp_path: Path, monkeypatch: pyte
         "UV_SYSTEM_CERTS": "true",
         "SSL_CERT_FILE": "/certificates/all.pem",
     }
-    assert {"--no-index", "--only-binary=numpy", "--only-binary=scipy"} <= set(uv_arguments(settings))
+    assert {"--no-index", "--only-binary=numpy", "--only-binary=scipy"} <= set(
+        uv_arguments(settings)
+    )
 
 
 @pytest.mark.packaging
@@ -99,19 +111,28 @@ def test_uv_finds_what_pip_would_and_takes_torch_without_cuda(wheels: Path, tmp_
     pytest.importorskip("uv", reason="pip has set this up")
     environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
     output = run(sys.executable, environment, "--target", str(tmp_path / "target"), "application")
-    expected = {"application-1.0", "torch-2.13.0+cpu" if sys.platform == "linux" else "torch-2.13.0"}
+    expected = {
+        "application-1.0",
+        "torch-2.13.0+cpu" if sys.platform == "linux" else "torch-2.13.0",
+    }
     assert installed(tmp_path / "target") == expected
     assert output == ""  # nothing of pip, which stands in where uv fails
 
 
 @pytest.mark.packaging
-def test_a_package_with_another_hash_than_the_pinned_one_is_not_installed(wheels: Path, tmp_path: Path) -> None:
+def test_a_package_with_another_hash_than_the_pinned_one_is_not_installed(
+    wheels: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("uv", reason="pip has set this up")
-    (version,) = re.findall(r"^idna==(\S+) ", HASHES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (version,) = re.findall(
+        r"^idna==(\S+) ", HASHES.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     wheel(wheels, "idna", version)
     command = [sys.executable, str(INSTALL), "--target", str(tmp_path / "target"), "idna"]
     environment = environment_with(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode != 0
     assert "also not by pip" in done.stdout
     assert installed(tmp_path / "target") == set()

@@ -1,7 +1,9 @@
-"""Does the built wheel work where no checkout is, also in a folder that has packages with the names of ours?
+"""Does the built wheel work where no checkout is, also in a folder that has packages with the names
+of ours?
 
-One wheel and one environment serve all tests here. The environment sees the dependencies of the running one through a
-path file, so that nothing is downloaded or installed twice; the editable install of the checkout is not seen that way.
+One wheel and one environment serve all tests here. The environment sees the dependencies of the
+running one through a path file, so that nothing is downloaded or installed twice; the editable
+install of the checkout is not seen that way.
 """
 
 import os
@@ -33,7 +35,11 @@ class Installed:
     folder: Path
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TRELLIS_"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "TRELLIS_"))
+        }
         return subprocess.run(
             [self.prefix / "bin" / command, *arguments],
             cwd=self.folder,
@@ -48,7 +54,16 @@ class Installed:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(ROOT),
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     (path,) = folder.glob("*.whl")
@@ -60,11 +75,23 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     prefix = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(prefix, symlinks=True)
     python = str(prefix / "bin" / "python")
-    command = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", "-q", str(wheel)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        "-q",
+        str(wheel),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (site,) = prefix.glob("lib/python*/site-packages")
-    # Only now: pip would take the running environment's editable install for this wheel, and install nothing.
+    # Only now: pip would take the running environment's editable install for this wheel, and
+    # install nothing.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return prefix
 
@@ -80,15 +107,23 @@ def contents(wheel: Path) -> set[str]:
 
 
 def on_disk(folder: str, inside: str) -> set[str]:
-    files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (
+        path
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
     return {f"{inside}/{path.relative_to(ROOT / folder).as_posix()}" for path in files}
 
 
 def test_the_wheel_holds_the_packages_and_the_sample_corpus_and_nothing_else(wheel: Path) -> None:
-    samples = {name for name in on_disk("examples", "flows/_examples") if Path(name).suffix != ".py"}
+    samples = {
+        name for name in on_disk("examples", "flows/_examples") if Path(name).suffix != ".py"
+    }
     expected = samples.union(*(on_disk(package, package) for package in PACKAGES))
     assert contents(wheel) == expected
-    assert any(name.startswith("flows/_examples/corpus/") for name in samples), "the sample corpus is missing"
+    assert any(name.startswith("flows/_examples/corpus/") for name in samples), (
+        "the sample corpus is missing"
+    )
     assert {f"{package}/py.typed" for package in PACKAGES} <= expected
     assert "storage/schema.sql" in expected
 
@@ -105,7 +140,9 @@ def test_a_plain_install_needs_no_constraints(wheel: Path) -> None:
 def test_the_command_works_beside_packages_of_the_same_names(elsewhere: Installed) -> None:
     for name in ("flows", "tasks"):
         (elsewhere.folder / name).mkdir()
-        (elsewhere.folder / name / "__init__.py").write_text(f"OWNER = 'the person, {name}'\n", encoding="utf-8")
+        (elsewhere.folder / name / "__init__.py").write_text(
+            f"OWNER = 'the person, {name}'\n", encoding="utf-8"
+        )
     done = elsewhere.run("trellis", "--help")
     assert done.returncode == 0, done.stderr
     assert "usage: trellis" in done.stdout.lower()
@@ -113,8 +150,12 @@ def test_the_command_works_beside_packages_of_the_same_names(elsewhere: Installe
 
 
 def test_what_is_imported_elsewhere_is_the_wheel(elsewhere: Installed) -> None:
-    done = elsewhere.run("python", "-c", "".join(IMPORTED_FROM.format(package) for package in PACKAGES))
-    assert [line.startswith(str(elsewhere.prefix)) for line in done.stdout.splitlines()] == [True] * 4, done.stderr
+    done = elsewhere.run(
+        "python", "-c", "".join(IMPORTED_FROM.format(package) for package in PACKAGES)
+    )
+    assert [line.startswith(str(elsewhere.prefix)) for line in done.stdout.splitlines()] == [
+        True
+    ] * 4, done.stderr
 
 
 @pytest.mark.slow

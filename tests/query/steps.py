@@ -15,8 +15,12 @@ from prompts.text.relevance import CollectionTopic, Relevance
 Made = TypeVar("Made", bound=Step)
 
 
-def scripted(step: type[Made], *answers: object, effort: Effort = "medium", **arguments: Any) -> Made:
-    """A step on a model that gives these answers in turn, each the value of the step's one output field."""
+def scripted(
+    step: type[Made], *answers: object, effort: Effort = "medium", **arguments: Any
+) -> Made:
+    """A step on a model that gives these answers in turn, each the value of the step's one output
+    field.
+    """
     made = step(Models({}, policy=Policy.of(effort)), **arguments)
     (field,) = step.task.output_fields
     made.lm = DummyLM([{field: answer} for answer in answers], adapter=dspy.JSONAdapter())

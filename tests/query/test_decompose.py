@@ -1,4 +1,6 @@
-"""A question is taken apart by a model, its parts are answered, and a plan over tables is a model's too."""
+"""A question is taken apart by a model, its parts are answered, and a plan over tables is a model's
+too.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,7 +22,11 @@ from tests.query.steps import scripted, sent, spared
 from tests.workspaces import indexed, opened
 
 QUESTION = "Did the architect of Tarn Hall die before the hall burned down?"
-PARTS = ["Who was the architect of Tarn Hall?", "When did {1} die?", "When did Tarn Hall burn down?"]
+PARTS = [
+    "Who was the architect of Tarn Hall?",
+    "When did {1} die?",
+    "When did Tarn Hall burn down?",
+]
 
 
 def answered(question: str, text: str, *values: str) -> PartAnswer:
@@ -98,10 +104,13 @@ async def test_a_part_that_fails_ends_the_others() -> None:
 
 
 FACTS = (
-    ("Orla Bridge", "designed by", "Tomas Reyd"), ("Tarn Bridge", "designed by", "Tomas Reyd"),
-    ("Ilse Marrand", "taught", "Tomas Reyd"), ("Ilse Marrand", "birthplace", "Velin"),
-    ("Orla Bridge", "opened in", "1931"), ("Tarn Bridge", "opened in", "1926"),
-)  # fmt: skip
+    ("Orla Bridge", "designed by", "Tomas Reyd"),
+    ("Tarn Bridge", "designed by", "Tomas Reyd"),
+    ("Ilse Marrand", "taught", "Tomas Reyd"),
+    ("Ilse Marrand", "birthplace", "Velin"),
+    ("Orla Bridge", "opened in", "1931"),
+    ("Tarn Bridge", "opened in", "1926"),
+)
 CHAIN = "Who taught the designer of Orla Bridge?"
 PLAIN = "What is the birthplace of Ilse Marrand?"
 VAGUE = "Orla Bridge: mentor?"
@@ -117,33 +126,60 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 def planner(session: Session, *answers: object, effort: Effort = "medium") -> PlanTraversal:
     graph = session.graph.traversal
-    return scripted(PlanTraversal, *answers, effort=effort, wrong_with=lambda made: wrong_with(made, graph))
+    return scripted(
+        PlanTraversal, *answers, effort=effort, wrong_with=lambda made: wrong_with(made, graph)
+    )
 
 
-async def planned(question: str, session: Session, step: PlanTraversal, *, imported: bool = True) -> Planned:
+async def planned(
+    question: str, session: Session, step: PlanTraversal, *, imported: bool = True
+) -> Planned:
     graph = session.graph.traversal
-    return await plan(question, await link(question, graph.spellings), graph, step, imported=imported)
+    return await plan(
+        question, await link(question, graph.spellings), graph, step, imported=imported
+    )
 
 
 def made(kind: str, *steps: PlanStep) -> dict[str, object]:
-    return {"reasoning": "so it leads on", "type": kind, "steps": [one.model_dump(mode="json") for one in steps]}
+    return {
+        "reasoning": "so it leads on",
+        "type": kind,
+        "steps": [one.model_dump(mode="json") for one in steps],
+    }
 
 
 def follow(source: str, *hops: tuple[str, bool]) -> PlanStep:
     return PlanStep(
-        operator="follow", sources=(source,), hops=tuple(Hop(relation=name, inverse=back) for name, back in hops)
+        operator="follow",
+        sources=(source,),
+        hops=tuple(Hop(relation=name, inverse=back) for name, back in hops),
     )
 
 
 PLANS = [
     (CHAIN, made("sp*", follow("Orla Bridge", ("designed by", False), ("taught", True)))),
-    (CHAIN, made("nested", follow("Orla Bridge", ("designed by", False)), follow("{1}", ("taught", True)))),
+    (
+        CHAIN,
+        made(
+            "nested", follow("Orla Bridge", ("designed by", False)), follow("{1}", ("taught", True))
+        ),
+    ),
     (PLAIN, made("s**", PlanStep(operator="neighbours", sources=("Ilse Marrand",)))),
-    (VAGUE, made("s*o", PlanStep(operator="connect", sources=("Orla Bridge",), targets=("Ilse Marrand",)))),
-    ("Which of his bridges is the oldest, Tomas Reyd?",
-     made("nested", follow("Tomas Reyd", ("designed by", True)),
-          PlanStep(operator="min", sources=("{1}",), hops=(Hop(relation="opened in"),)))),
-]  # fmt: skip
+    (
+        VAGUE,
+        made(
+            "s*o", PlanStep(operator="connect", sources=("Orla Bridge",), targets=("Ilse Marrand",))
+        ),
+    ),
+    (
+        "Which of his bridges is the oldest, Tomas Reyd?",
+        made(
+            "nested",
+            follow("Tomas Reyd", ("designed by", True)),
+            PlanStep(operator="min", sources=("{1}",), hops=(Hop(relation="opened in"),)),
+        ),
+    ),
+]
 
 
 @pytest.mark.parametrize(("question", "answer"), PLANS)
@@ -165,7 +201,12 @@ async def test_a_plan_that_the_graph_can_run_is_taken_whole(
 
 def _dumped(step: CheckedStep) -> tuple[object, ...]:
     hops = [hop.model_dump(mode="json") for hop in step.hops]
-    return step.operator, [one.text for one in step.sources], [one.text for one in step.targets], hops
+    return (
+        step.operator,
+        [one.text for one in step.sources],
+        [one.text for one in step.targets],
+        hops,
+    )
 
 
 def test_the_nearest_relation_is_suggested_once_and_then_the_problem_told(session: Session) -> None:
@@ -190,7 +231,11 @@ def test_the_nearest_relation_is_suggested_once_and_then_the_problem_told(sessio
 async def test_a_model_is_asked_by_effort(
     question: str, imported: bool, asked: set[str], effort: Effort, session: Session
 ) -> None:
-    step = planner(session, made("s**", PlanStep(operator="neighbours", sources=("Orla Bridge",))), effort=effort)
+    step = planner(
+        session,
+        made("s**", PlanStep(operator="neighbours", sources=("Orla Bridge",))),
+        effort=effort,
+    )
     found = await planned(question, session, step, imported=imported)
     assert (len(sent(step)), "plan" in spared(step)) == (effort in asked, effort not in asked)
     assert (found.reason == "so it leads on") is (effort in asked)

@@ -1,4 +1,6 @@
-"""Reports for a question about everything: which are read, how they are rated, and the points that they give."""
+"""Reports for a question about everything: which are read, how they are rated, and the points that
+they give.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -42,17 +44,31 @@ from tests.query.steps import gist_of, piece, scripted, sent
 
 def report(name: str, level: int = 0, summary: str = "") -> Report:
     return Report(
-        community=name, level=level, title=name, summary=summary, rating=5, rating_reason="", findings=(), inputs=name
+        community=name,
+        level=level,
+        title=name,
+        summary=summary,
+        rating=5,
+        rating_reason="",
+        findings=(),
+        inputs=name,
     )
 
 
 def tree(parents: Mapping[str, str | None]) -> ReportTree:
     """Of names that are reports, "-" before those that are communities without one."""
     communities = [
-        Community(id=name.strip("-"), level=depth(name, parents), parent=above and above.strip("-"), members=())
+        Community(
+            id=name.strip("-"),
+            level=depth(name, parents),
+            parent=above and above.strip("-"),
+            members=(),
+        )
         for name, above in parents.items()
     ]
-    reports = {name: report(name, depth(name, parents)) for name in parents if not name.startswith("-")}
+    reports = {
+        name: report(name, depth(name, parents)) for name in parents if not name.startswith("-")
+    }
     return tree_of(
         communities,
         {name: own.rating for name, own in reports.items()},
@@ -66,8 +82,16 @@ def depth(name: str, parents: Mapping[str, str | None]) -> int:
 
 
 FAMILY: Mapping[str, str | None] = {
-    "a": None, "b": None, "-c": None, "a1": "a", "a2": "a", "a11": "a1", "-b1": "b", "b11": "-b1", "c1": "-c",
-}  # fmt: skip
+    "a": None,
+    "b": None,
+    "-c": None,
+    "a1": "a",
+    "a2": "a",
+    "a11": "a1",
+    "-b1": "b",
+    "b11": "-b1",
+    "c1": "-c",
+}
 
 
 def names(selected: SelectedReports) -> list[str]:
@@ -75,9 +99,12 @@ def names(selected: SelectedReports) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("level", "read"), [(0, ["a", "b", "c1"]), (1, ["a1", "a2", "b11", "c1"]), (2, ["a11", "a2", "b11", "c1"])]
+    ("level", "read"),
+    [(0, ["a", "b", "c1"]), (1, ["a1", "a2", "b11", "c1"]), (2, ["a11", "a2", "b11", "c1"])],
 )
-def test_a_level_has_the_reports_of_branches_that_end_above_it(level: int, read: Sequence[str]) -> None:
+def test_a_level_has_the_reports_of_branches_that_end_above_it(
+    level: int, read: Sequence[str]
+) -> None:
     assert names(at_level(tree(FAMILY), level)) == read
 
 
@@ -103,8 +130,10 @@ def small(_report: Report) -> int:
 async def test_a_branch_is_followed_where_it_becomes_more_relevant() -> None:
     scores = {"a": 0.5, "b": 0.9, "c1": 0.6, "a1": 0.7, "a2": 0.1, "a11": 0.2, "b11": 0.3}
     grown = tree(FAMILY)
-    for found in (await descend(grown, free_of(grown, scores), small, REACH),
-                  await descend(grown, free_of(grown, {}), small, REACH, rating(scores))):  # fmt: skip
+    for found in (
+        await descend(grown, free_of(grown, scores), small, REACH),
+        await descend(grown, free_of(grown, {}), small, REACH, rating(scores)),
+    ):
         assert [one.community for one in found.reports] == ["b", "a1", "c1"], "the best first"
         assert found.pruned == 0
 
@@ -119,7 +148,9 @@ async def test_a_model_is_asked_about_the_likeliest_alone() -> None:
     grown = wide(4 * REACH.roots)
     seen: list[str] = []
     likely = {f"u{number}": 0.9 for number in range(90, 100)} | {"r3": 0.8}
-    found = await descend(grown, free_of(grown, likely), small, REACH, rating({"r95": 0.9, "u95": 0.95}, seen))
+    found = await descend(
+        grown, free_of(grown, likely), small, REACH, rating({"r95": 0.9, "u95": 0.95}, seen)
+    )
     assert found.reports[0].community == "u95", "what lies below makes a root likely"
     assert len([name for name in seen if name.startswith("r")]) == REACH.roots
     assert {"r3", *(f"r{number}" for number in range(90, 100))} <= set(seen)
@@ -130,7 +161,10 @@ async def test_a_model_is_asked_about_the_likeliest_alone() -> None:
 async def test_no_more_is_read_than_fits() -> None:
     grown = wide(3 * REACH.tokens // 100)
     estimates = dict.fromkeys(grown.ratings, 0.5)
-    for found in (await descend(grown, estimates, small, REACH), weightiest(grown, estimates, small, REACH)):
+    for found in (
+        await descend(grown, estimates, small, REACH),
+        weightiest(grown, estimates, small, REACH),
+    ):
         assert len(found.reports) == REACH.tokens // 100
     half = REACH.tokens // 2
     for found in (
@@ -138,7 +172,9 @@ async def test_no_more_is_read_than_fits() -> None:
         weightiest(grown, estimates, lambda _: half, REACH),
     ):
         assert len(found.reports) == 2
-    assert len(weightiest(grown, estimates, lambda _: 2 * REACH.tokens, REACH).reports) == 1, "one at least"
+    assert len(weightiest(grown, estimates, lambda _: 2 * REACH.tokens, REACH).reports) == 1, (
+        "one at least"
+    )
 
 
 async def test_of_many_reports_few_more_are_loaded_than_are_read() -> None:
@@ -149,7 +185,10 @@ async def test_of_many_reports_few_more_are_loaded_than_are_read() -> None:
         return grown.read(names)
 
     watched = replace(grown, read=load)
-    assert len(weightiest(watched, dict.fromkeys(grown.ratings, 0.5), small, REACH).reports) == REACH.tokens // 100
+    assert (
+        len(weightiest(watched, dict.fromkeys(grown.ratings, 0.5), small, REACH).reports)
+        == REACH.tokens // 100
+    )
     assert len(loaded) == READ_AT_ONCE
     found = await descend(watched, {"r7": 0.3, "u7": 0.5, "r9": 0.4}, small, REACH)
     assert [one.community for one in found.reports][:2] == ["u7", "r9"]
@@ -170,8 +209,17 @@ def test_no_branch_is_read_twice(data: st.DataObject) -> None:
         parents[f"n{number}"] = above
     scores = {name: data.draw(st.floats(0, 1)) for name in parents}
     grown = tree(parents)
-    chosen = [asyncio.run(descend(grown, scores, small, REACH)), weightiest(grown, scores, small, REACH)]
-    chosen += [asyncio.run(descend(grown, scores, small, REACH, rating({name: 1 - scores[name] for name in scores})))]
+    chosen = [
+        asyncio.run(descend(grown, scores, small, REACH)),
+        weightiest(grown, scores, small, REACH),
+    ]
+    chosen += [
+        asyncio.run(
+            descend(
+                grown, scores, small, REACH, rating({name: 1 - scores[name] for name in scores})
+            )
+        )
+    ]
     chosen += [at_level(grown, level) for level in range(4)]
     for selected in chosen:
         read = {one.community for one in selected.reports}
@@ -204,36 +252,62 @@ def point(text: str, score: int, source: str = "d", report: str = "r") -> Point:
 
 
 def test_points_are_filled_in_by_how_much_they_help() -> None:
-    points = [point("salt in wells", 90), point("nothing", 0), point("rust on ships", 50, "e"), point("the cat", 10)]
-    assert [one.text for one in spread(points, 1_000, lambda one: 10)] == ["salt in wells", "rust on ships"]
+    points = [
+        point("salt in wells", 90),
+        point("nothing", 0),
+        point("rust on ships", 50, "e"),
+        point("the cat", 10),
+    ]
+    assert [one.text for one in spread(points, 1_000, lambda one: 10)] == [
+        "salt in wells",
+        "rust on ships",
+    ]
     assert [one.text for one in spread(points, 15, lambda one: 10)] == ["salt in wells"]
 
 
 def test_points_that_repeat_one_another_are_taken_once() -> None:
-    points = [point("salt harms the old wells", 90), point("the old wells: salt harms", 80, "e"), point("rust", 70)]
+    points = [
+        point("salt harms the old wells", 90),
+        point("the old wells: salt harms", 80, "e"),
+        point("rust", 70),
+    ]
     assert [one.score for one in spread(points, 1_000, lambda one: 1)] == [90, 70]
 
 
 def test_sources_that_have_said_less_come_first_among_alike() -> None:
     words = "salt rust wind ice fog snow rain heat".split()
-    points = [point(word, 80, "a") for word in words] + [point("dust", 70, "b"), point("mud", 60, "c")]
+    points = [point(word, 80, "a") for word in words] + [
+        point("dust", 70, "b"),
+        point("mud", 60, "c"),
+    ]
     assert {one.source for one in spread(points, 1_000, lambda one: 1)[:3]} == {"a", "b", "c"}
     many = [point(f"{word}{number}", 80, f"d{number}") for number in range(9) for word in words[:3]]
     assert len(spread(many, 10_000, lambda one: 1)) == MOST_POINTS
 
 
 def test_points_stand_under_the_source_that_says_them() -> None:
-    points = [point("Floods.", 90, "Harbour"), point("Sinks.", 89, "Ferry"), point("Closes.", 88, "Harbour")]
+    points = [
+        point("Floods.", 90, "Harbour"),
+        point("Sinks.", 89, "Ferry"),
+        point("Closes.", 88, "Harbour"),
+    ]
     assert [(one.text, one.findings) for one in by_source(points)] == [
-        ("Harbour:\nFloods.", (90,)), ("Closes.", (88,)), ("Ferry:\nSinks.", (89,)),
-    ]  # fmt: skip
+        ("Harbour:\nFloods.", (90,)),
+        ("Closes.", (88,)),
+        ("Ferry:\nSinks.", (89,)),
+    ]
     assert [one.text for one in by_source(points[:1])] == ["Floods."], "one source needs no heading"
 
 
 def test_follow_ups_are_taken_best_first_once_and_not_for_ever() -> None:
     agenda = Agenda(*LOOK_UPS["medium"])
     agenda.add(
-        [FollowUp(question="b", score=50), FollowUp(question="a", score=90), FollowUp(question="A ", score=95)], 0
+        [
+            FollowUp(question="b", score=50),
+            FollowUp(question="a", score=90),
+            FollowUp(question="A ", score=95),
+        ],
+        0,
     )
     assert agenda.next() == ("a", 1)
     agenda.add([FollowUp(question="c", score=80)], 1)
@@ -250,7 +324,11 @@ PIECES = (
 )
 OFFERED = Offered("Water", "", [(one.text, one) for one in PIECES])
 POINTS: list[dict[str, object]] = [
-    {"text": "Brine spoils the brewer's supply; the damage began this year.", "findings": [0], "score": 95},
+    {
+        "text": "Brine spoils the brewer's supply; the damage began this year.",
+        "findings": [0],
+        "score": 95,
+    },
     {"text": "盐分会使井水无法饮用。", "findings": [0, 1], "score": 80},
     {"text": "Storms may carry spray inland.", "findings": [], "score": 40},
 ]
@@ -284,7 +362,10 @@ async def test_numbers_that_no_statement_has_are_left_out_and_what_helps_not_too
 
 
 async def test_exploring_takes_points_and_the_best_follow_ups() -> None:
-    asked = [{"question": f"What of well {score}?", "score": score} for score in (0, 30, 90, 60, 10, 50, 70)]
+    asked = [
+        {"question": f"What of well {score}?", "score": score}
+        for score in (0, 30, 90, 60, 10, 50, 70)
+    ]
     made = scripted(Explore, {"reasoning": "much is open", "points": POINTS, "follow_ups": asked})
     points, follow_ups = await explore("the brewery", [("Water", OFFERED)], TOPIC, made)
     assert [one.text for one in points] == [one["text"] for one in POINTS]
@@ -292,7 +373,9 @@ async def test_exploring_takes_points_and_the_best_follow_ups() -> None:
     assert "the brewery" in sent(made)[0]
 
 
-@pytest.mark.parametrize(("effort", "most", "depth"), [("low", 2, 1), ("medium", 5, 2), ("high", 10, 3)])
+@pytest.mark.parametrize(
+    ("effort", "most", "depth"), [("low", 2, 1), ("medium", 5, 2), ("high", 10, 3)]
+)
 def test_look_ups_are_bounded_by_effort(effort: Effort, most: int, depth: int) -> None:
     agenda = Agenda(*LOOK_UPS[effort])
     agenda.add([FollowUp(question="too deep?", score=90)], depth)
@@ -301,7 +384,10 @@ def test_look_ups_are_bounded_by_effort(effort: Effort, most: int, depth: int) -
     assert sum(agenda.next() is not None for _ in range(20)) == most
 
 
-SALTY, WINDY = piece(0, "Salt has reached the wells."), piece(1, "Wind kept the ferries in the harbour.", "Ships")
+SALTY, WINDY = (
+    piece(0, "Salt has reached the wells."),
+    piece(1, "Wind kept the ferries in the harbour.", "Ships"),
+)
 
 
 async def test_a_report_without_a_rating_is_asked_for_again() -> None:
@@ -340,13 +426,19 @@ async def test_unrated_reports_are_read_after_the_rated_by_the_search() -> None:
 
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 async def test_calls_hold_as_much_as_the_limit_says(effort: Effort) -> None:
-    many = [report(f"r{number}", summary="Salt is in the wells of the town. " * 20) for number in range(150)]
+    many = [
+        report(f"r{number}", summary="Salt is in the wells of the town. " * 20)
+        for number in range(150)
+    ]
     estimates = dict.fromkeys((one.community for one in many), 0.0)
     ratings = {"ratings": [{"report": number, "rating": 5} for number in range(150)]}
     made = scripted(Rate, *[ratings] * 20, effort=effort)
     assert await rate_reports(many, estimates, TOPIC, made) == [0.5] * 150
     assert all(len(asked) < 5 * LIMITS[effort].rate for asked in sent(made))
-    texts = [(f"r{n}", Offered("Wells", "", [("Salt is in the wells. " * 40, piece(n, "Salt."))])) for n in range(90)]
+    texts = [
+        (f"r{n}", Offered("Wells", "", [("Salt is in the wells. " * 40, piece(n, "Salt."))]))
+        for n in range(90)
+    ]
     explorer = scripted(Explore, {"points": [], "follow_ups": []}, effort=effort)
     await explore("the wells", texts, TOPIC, explorer)
     assert 3 * LIMITS[effort].map < len(sent(explorer)[0]) < 5 * LIMITS[effort].map

@@ -1,4 +1,6 @@
-"""Rewriting and filtering: what a model asks and how it labels is taken whole; without one every passage goes on."""
+"""Rewriting and filtering: what a model asks and how it labels is taken whole; without one every
+passage goes on.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,26 +20,50 @@ from tasks.filter import filter_passages
 from tasks.rewrite import find_keys, rewrite
 from tests.query.steps import scripted, sent, spared
 
-HISTORY = ("Who designed the Kestrel Bridge?", "The Kestrel Bridge was designed by Ilse Marrand in 1998.")
-LONG = "In our archive " + "there is a very long story about a bridge and its many people " * 5 + "who designed it?"
+HISTORY = (
+    "Who designed the Kestrel Bridge?",
+    "The Kestrel Bridge was designed by Ilse Marrand in 1998.",
+)
+LONG = (
+    "In our archive "
+    + "there is a very long story about a bridge and its many people " * 5
+    + "who designed it?"
+)
 
 
 @pytest.mark.parametrize(
     ("question", "history", "written"),
     [
         ("Where was she born?", HISTORY, "Where was the engineer Ilse Marrand born?"),
-        ("when did the IRA pass?", ("US climate laws",), "When was the Inflation Reduction Act of 2022 passed?"),
-        ("Who shot JFK?", ("Tell me about 1963.",), "Who shot President John F. Kennedy in Dallas?"),
+        (
+            "when did the IRA pass?",
+            ("US climate laws",),
+            "When was the Inflation Reduction Act of 2022 passed?",
+        ),
+        (
+            "Who shot JFK?",
+            ("Tell me about 1963.",),
+            "Who shot President John F. Kennedy in Dallas?",
+        ),
         ("Where was she born in 1961?", HISTORY, "Where was Ilse Marrand born?"),
-        ("Where did she meet Otto?", HISTORY, "Where did Ilse Marrand meet her later husband, Otto Brandt?"),
+        (
+            "Where did she meet Otto?",
+            HISTORY,
+            "Where did Ilse Marrand meet her later husband, Otto Brandt?",
+        ),
         ("Where was she born?", HISTORY, "伊尔丝·马兰德在哪里出生？"),
         ("Where was she born?", HISTORY, "Where was she born?"),
         ("它有多长？", ("介绍一下月河大桥。",), "月河大桥（全称月河高速公路大桥）的总长是多少米？"),
         ("WHO 是什么？", ("卫生组织",), "世界卫生组织（World Health Organization）是什么？"),
     ],
 )
-async def test_what_a_model_asks_is_taken_whole(question: str, history: Sequence[str], written: str) -> None:
-    made = scripted(Rewrite, {"reasoning": "so it is meant", "question": written, "queries": ["三", "a b", written]})
+async def test_what_a_model_asks_is_taken_whole(
+    question: str, history: Sequence[str], written: str
+) -> None:
+    made = scripted(
+        Rewrite,
+        {"reasoning": "so it is meant", "question": written, "queries": ["三", "a b", written]},
+    )
     found = await rewrite(question, history, made)
     assert (found.question, found.queries) == (written, [written, "三", "a b"])
 
@@ -64,7 +90,9 @@ async def test_ambiguities_of_a_model_stand_and_the_rules_add_none() -> None:
     ]
     answer = {"question": "Where did Ilse Marrand live last year?", "ambiguities": told}
     found = await rewrite("Where did she live last year?", HISTORY, scripted(Rewrite, answer))
-    assert [(one.text, one.readings) for one in found.ambiguities] == [(one["text"], one["readings"]) for one in told]
+    assert [(one.text, one.readings) for one in found.ambiguities] == [
+        (one["text"], one["readings"]) for one in told
+    ]
 
 
 async def test_queries_are_few_and_distinct() -> None:
@@ -113,20 +141,28 @@ KEYED = "Who taught the designer of the Orla Bridge?"
 @pytest.mark.parametrize(
     ("question", "high", "low"),
     [
-        (KEYED, ["teacher and pupil", "training of engineers"], ["Orla Bridge", "Orla Railway Bridge"]),
+        (
+            KEYED,
+            ["teacher and pupil", "training of engineers"],
+            ["Orla Bridge", "Orla Railway Bridge"],
+        ),
         (KEYED, [], ["the bridge at Orla, opened in 1931"]),
         ("人工智能如何影响现代教育？", ["技术对教学的影响"], ["AI", "人工智能"]),
         ("Is it bad for the lungs?", ["effects on breathing", "影响"], []),
     ],
 )
-async def test_keys_in_other_words_are_taken_whole(question: str, high: list[str], low: list[str]) -> None:
+async def test_keys_in_other_words_are_taken_whole(
+    question: str, high: list[str], low: list[str]
+) -> None:
     found = await find_keys(question, scripted(Keywords, {"high": high, "low": low}))
     assert (found.high, found.low) == (high, low)
 
 
 async def test_keys_are_distinct_and_bounded() -> None:
     low = ["A", "A", "x" * 200, *"BCDEFGHIJ"]
-    found = await find_keys(KEYED, scripted(Keywords, {"high": [" design \n of bridges "], "low": low}))
+    found = await find_keys(
+        KEYED, scripted(Keywords, {"high": [" design \n of bridges "], "low": low})
+    )
     assert (found.low, found.high) == ([*"ABCDEFGHIJ"][:MAX_KEYS], ["design of bridges"])
 
 
@@ -148,7 +184,9 @@ async def test_keys_are_asked_for_by_effort(effort: Effort, asked: int) -> None:
         ("人工智能如何影响现代教育？", ["人工智能"], ["影响", "教育"]),
     ],
 )
-def test_by_rules_names_are_low_and_the_other_words_high(question: str, low: list[str], high: list[str]) -> None:
+def test_by_rules_names_are_low_and_the_other_words_high(
+    question: str, low: list[str], high: list[str]
+) -> None:
     assert keywords_offline(question) == (low, high)
 
 
@@ -158,12 +196,16 @@ QUESTION = "What harm does salt do to wells?"
 @pytest.mark.parametrize(
     ("written", "text", "values", "fallback"),
     [
-        ({"reasoning": "6+4", "answer": "Ten:\n\n- six\n- four", "values": ["10", "10"]}, "Ten:\n\n- six\n- four",
-         ("10",), "ungrounded"),
+        (
+            {"reasoning": "6+4", "answer": "Ten:\n\n- six\n- four", "values": ["10", "10"]},
+            "Ten:\n\n- six\n- four",
+            ("10",),
+            "ungrounded",
+        ),
         ({"answer": "大约十个。"}, "大约十个。", (), "ungrounded"),
         ({"answer": " "}, "The model does not know.", (), "abstained"),
     ],
-)  # fmt: skip
+)
 async def test_an_answer_from_memory_stands_word_for_word(
     written: dict[str, object], text: str, values: tuple[str, ...], fallback: str
 ) -> None:
@@ -172,8 +214,15 @@ async def test_an_answer_from_memory_stands_word_for_word(
 
 
 TUNNEL = "How long is the Tarn tunnel?"
-TEXTS = {"tarn": "The bore measures 3.1 km.", "lake": "Hikers need three hours.", "old": "The Tarn tunnel, 2.4 km."}
-PASSAGES = [Passage(document=name, title=name, chunk=f"c_{name}", score=1, text=text) for name, text in TEXTS.items()]
+TEXTS = {
+    "tarn": "The bore measures 3.1 km.",
+    "lake": "Hikers need three hours.",
+    "old": "The Tarn tunnel, 2.4 km.",
+}
+PASSAGES = [
+    Passage(document=name, title=name, chunk=f"c_{name}", score=1, text=text)
+    for name, text in TEXTS.items()
+]
 
 
 def request(all_read: bool = False) -> FilterRequest:
@@ -237,13 +286,17 @@ async def test_whole_passages_go_in_as_many_calls_as_they_need() -> None:
     assert all(any(text in content for content in asked) for text in TEXTS.values())
 
 
-async def test_where_the_answer_reads_everything_the_call_is_spared_but_not_at_high_effort() -> None:
+async def test_where_the_answer_reads_everything_the_call_is_spared_but_not_at_high_effort() -> (
+    None
+):
     medium = scripted(Filter)
     found = await filter_passages(request(all_read=True), PASSAGES, medium)
     assert list(found.chunks) == ["c_tarn", "c_lake", "c_old"]
     assert "filter" in spared(medium)
     high = scripted(Filter, judged("neutral", "entailment", "neutral"), effort="high")
-    assert list((await filter_passages(request(all_read=True), PASSAGES, high)).chunks) == ["c_lake"]
+    assert list((await filter_passages(request(all_read=True), PASSAGES, high)).chunks) == [
+        "c_lake"
+    ]
 
 
 async def test_without_a_model_no_passage_is_judged_and_all_go_on() -> None:

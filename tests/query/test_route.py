@@ -1,4 +1,6 @@
-"""Which mode and which structure: what a model says stands; calls are spared where the wording tells."""
+"""Which mode and which structure: what a model says stands; calls are spared where the wording
+tells.
+"""
 
 import json
 
@@ -30,8 +32,12 @@ def said(structure: str, margin: float) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("question", [CHAIN, HOW_TO, "四座灯塔中哪一座最矮？"])
-@pytest.mark.parametrize(("structure", "margin"), [("catalogue", 0.0), ("table", 0.05), ("chunk", 1.0)])
-async def test_a_model_s_structure_is_taken_whatever_its_margin(question: str, structure: str, margin: float) -> None:
+@pytest.mark.parametrize(
+    ("structure", "margin"), [("catalogue", 0.0), ("table", 0.05), ("chunk", 1.0)]
+)
+async def test_a_model_s_structure_is_taken_whatever_its_margin(
+    question: str, structure: str, margin: float
+) -> None:
     found = await choose_structure(
         parse_question(question), ["Letters"], False, scripted(Route, said(structure, margin)), None
     )
@@ -39,7 +45,8 @@ async def test_a_model_s_structure_is_taken_whatever_its_margin(question: str, s
 
 
 @pytest.mark.parametrize(
-    ("question", "asked"), [(PLAIN, {"high"}), (CHAIN, {"medium", "high"}), (HOW_TO, {"medium", "high"})]
+    ("question", "asked"),
+    [(PLAIN, {"high"}), (CHAIN, {"medium", "high"}), (HOW_TO, {"medium", "high"})],
 )
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 async def test_a_model_is_asked_by_effort(question: str, asked: set[str], effort: Effort) -> None:
@@ -51,7 +58,9 @@ async def test_a_model_is_asked_by_effort(question: str, asked: set[str], effort
 
 async def test_the_question_and_as_many_titles_as_fit_are_shown() -> None:
     made = scripted(Route, said("graph", 0.5))
-    await choose_structure(parse_question(CHAIN), ["Orla Bridge", *["Velin gazette " * 40] * 500], False, made, None)
+    await choose_structure(
+        parse_question(CHAIN), ["Orla Bridge", *["Velin gazette " * 40] * 500], False, made, None
+    )
     (asked,) = sent(made)
     assert CHAIN in asked
     assert "Orla Bridge" in asked
@@ -61,11 +70,15 @@ async def test_the_question_and_as_many_titles_as_fit_are_shown() -> None:
 async def test_a_structure_that_the_caller_asks_for_is_taken() -> None:
     made = scripted(Route)
     found = await choose_structure(parse_question(CHAIN), [], False, made, "table")
-    assert found == RouteDecision(type="table", confidence=1.0, margin=1.0, reason="asked for by the caller")
+    assert found == RouteDecision(
+        type="table", confidence=1.0, margin=1.0, reason="asked for by the caller"
+    )
     assert sent(made) == []
 
 
-@pytest.mark.parametrize("answer", [said("mind map", 0.2), said("table", 7), {"structure": "table"}])
+@pytest.mark.parametrize(
+    "answer", [said("mind map", 0.2), said("table", 7), {"structure": "table"}]
+)
 async def test_an_answer_out_of_form_is_refused(answer: dict[str, object]) -> None:
     with pytest.raises(AnswerMalformed, match="route"):
         await scripted(Route, answer, answer).run(parse_question(CHAIN), [], tabular=False)
@@ -90,12 +103,16 @@ def routed(question: str, *, tabular: bool = False) -> list[LabelVerdict]:
     return ranked(parse_question(question), tabular)
 
 
-@pytest.mark.parametrize(("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS])
+@pytest.mark.parametrize(
+    ("structure", "question"), QUESTIONS, ids=[question for _, question in QUESTIONS]
+)
 def test_each_kind_of_task_gets_its_structure(structure: StructureName, question: str) -> None:
     assert routed(question)[0].label == structure
 
 
-@pytest.mark.parametrize("question", [*(question for _, question in QUESTIONS[::4]), "", "?", "Zwxq", "？", "12"])
+@pytest.mark.parametrize(
+    "question", [*(question for _, question in QUESTIONS[::4]), "", "?", "Zwxq", "？", "12"]
+)
 def test_every_structure_has_its_share_the_likeliest_first(question: str) -> None:
     found = routed(question)
     assert {one.label for one in found} == set(STRUCTURES)
@@ -105,8 +122,13 @@ def test_every_structure_has_its_share_the_likeliest_first(question: str) -> Non
 
 
 def test_rows_among_the_passages_speak_for_a_table() -> None:
-    plain, rows = routed("Which bridges are in Velin?"), routed("Which bridges are in Velin?", tabular=True)
-    confidence = [next(one.probability for one in found if one.label == "table") for found in (plain, rows)]
+    plain, rows = (
+        routed("Which bridges are in Velin?"),
+        routed("Which bridges are in Velin?", tabular=True),
+    )
+    confidence = [
+        next(one.probability for one in found if one.label == "table") for found in (plain, rows)
+    ]
     assert confidence[0] < confidence[1]
 
 
@@ -121,7 +143,11 @@ def test_core_content_is_titles_and_where_there_is_none_a_sentence() -> None:
 
 
 def test_the_questions_that_the_weights_were_fitted_to_get_their_structures() -> None:
-    lines = [line for name in DEVELOPMENT for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line
+        for name in DEVELOPMENT
+        for line in (DATA / name).read_text(encoding="utf-8").splitlines()
+    ]
     rows = [RoutedQuestion.model_validate(json.loads(line)) for line in lines]
     wrong = [row.question for row in rows if routed(row.question)[0].label != row.type]
     assert len(wrong) <= 0.05 * len(rows), wrong
@@ -146,9 +172,13 @@ async def test_the_side_that_a_model_takes_stands(question: str, about: str, mod
     assert decision.reason.endswith("many speak")
 
 
-@pytest.mark.parametrize(("question", "asked"), [(WHOLE, {"high"}), (PART, {"high"}), (UNCLEAR, {"medium", "high"})])
+@pytest.mark.parametrize(
+    ("question", "asked"), [(WHOLE, {"high"}), (PART, {"high"}), (UNCLEAR, {"medium", "high"})]
+)
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
-async def test_a_model_is_asked_for_the_mode_by_effort(question: str, asked: set[str], effort: Effort) -> None:
+async def test_a_model_is_asked_for_the_mode_by_effort(
+    question: str, asked: set[str], effort: Effort
+) -> None:
     made = scripted(Choose, sided("whole"), effort=effort)
     await choose(parse_question(question), (), None, SIZES, made)
     assert (len(sent(made)), "choose" in spared(made)) == (effort in asked, effort not in asked)
@@ -156,9 +186,13 @@ async def test_a_model_is_asked_for_the_mode_by_effort(question: str, asked: set
 
 @pytest.mark.parametrize(
     ("effort", "about", "calls", "mode"),
-    [("low", "part", 0, "traverse"), ("medium", "part", 0, "traverse"), ("high", "part", 1, "traverse"),
-     ("high", "whole", 1, "global")],
-)  # fmt: skip
+    [
+        ("low", "part", 0, "traverse"),
+        ("medium", "part", 0, "traverse"),
+        ("high", "part", 1, "traverse"),
+        ("high", "whole", 1, "global"),
+    ],
+)
 async def test_a_walk_that_answers_spares_the_call_except_at_high_effort(
     effort: Effort, about: str, calls: int, mode: str
 ) -> None:
@@ -186,7 +220,9 @@ def offline() -> Choose:
 
 
 @pytest.mark.parametrize("question", WHOLES)
-async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(question: str) -> None:
+async def test_a_question_about_the_whole_reads_reports_and_falls_back_on_the_search(
+    question: str,
+) -> None:
     decision = await choose(parse_question(question), (), None, SIZES, offline())
     assert decision.mode == "global"
     assert decision.reason.startswith("about the whole collection: ")
@@ -206,10 +242,15 @@ async def test_where_there_are_no_reports_everything_is_searched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "reported", "mode"), [(900, 20, "global"), (900, 19, "drift"), (6, 5, "global"), (6, 4, "drift")]
+    ("documents", "reported", "mode"),
+    [(900, 20, "global"), (900, 19, "drift"), (6, 5, "global"), (6, 4, "drift")],
 )
-def test_reports_are_read_alone_where_they_speak_for_the_collection(documents: int, reported: int, mode: Mode) -> None:
-    assert whole_mode(SIZES.model_copy(update={"documents": documents, "reported": reported})) == mode
+def test_reports_are_read_alone_where_they_speak_for_the_collection(
+    documents: int, reported: int, mode: Mode
+) -> None:
+    assert (
+        whole_mode(SIZES.model_copy(update={"documents": documents, "reported": reported})) == mode
+    )
 
 
 async def test_a_walk_that_answers_is_taken() -> None:

@@ -29,12 +29,26 @@ Stated = tuple[str, str, str]
 Read = tuple[Chunk, Extraction]
 
 
-def read(document: str, names: Sequence[Named], said: Sequence[Stated] = (), title: str = "", ordinal: int = 0) -> Read:
+def read(
+    document: str,
+    names: Sequence[Named],
+    said: Sequence[Stated] = (),
+    title: str = "",
+    ordinal: int = 0,
+) -> Read:
     """A passage that names these, and says this of them."""
-    chunk = chunk_of("x" * 9, document, ordinal, id=f"chk_{document}_{ordinal}", title=title or document)
+    chunk = chunk_of(
+        "x" * 9, document, ordinal, id=f"chk_{document}_{ordinal}", title=title or document
+    )
     pairs = enumerate([(name, "thing") if isinstance(name, str) else name for name in names])
-    mentions = [Mention(chunk=chunk.id, name=name, kind=kind, start=n, end=n + 1) for n, (name, kind) in pairs]
-    relations = [RelationMention(chunk=chunk.id, source=s, target=o, predicate=p, start=0, end=5) for s, p, o in said]
+    mentions = [
+        Mention(chunk=chunk.id, name=name, kind=kind, start=n, end=n + 1)
+        for n, (name, kind) in pairs
+    ]
+    relations = [
+        RelationMention(chunk=chunk.id, source=s, target=o, predicate=p, start=0, end=5)
+        for s, p, o in said
+    ]
     return chunk, Extraction(chunk=chunk.id, mentions=tuple(mentions), relations=tuple(relations))
 
 
@@ -44,7 +58,9 @@ def graph_from(*found: Read, edits: Sequence[Edit] = ()) -> ResolvedGraph:
 
 def graph_of(*documents: Sequence[Named], edits: Sequence[Edit] = ()) -> ResolvedGraph:
     """One passage a document with these names."""
-    return graph_from(*(read(f"d{number}", names) for number, names in enumerate(documents)), edits=edits)
+    return graph_from(
+        *(read(f"d{number}", names) for number, names in enumerate(documents)), edits=edits
+    )
 
 
 def together(graph: ResolvedGraph, first: str, second: str) -> bool:
@@ -56,7 +72,11 @@ def together(graph: ResolvedGraph, first: str, second: str) -> bool:
 
 def meant(graph: ResolvedGraph, document: str, start: int) -> str:
     """The name of what is mentioned there."""
-    (item,) = {p.item for p in graph.entity_occurrences if (p.chunk, p.start) == (f"chk_{document}_0", start)}
+    (item,) = {
+        p.item
+        for p in graph.entity_occurrences
+        if (p.chunk, p.start) == (f"chk_{document}_0", start)
+    }
     return next(entity.name for entity in graph.entities if entity.id == item)
 
 
@@ -128,40 +148,60 @@ def test_a_name_of_signs_alone_joins_no_other(name: str) -> None:
 @pytest.mark.parametrize(
     ("found", "count"),
     [
-        # GraphRAG groups by (title, type) and keeps the first row: the other row's sources are lost there.
+        # GraphRAG groups by (title, type) and keeps the first row: the other row's sources are lost
+        # there.
         ([read("a", [("Kestrel", "place")]), read("b", [("KESTREL", "work")])], 1),
         ([read("a", [("Lady Anne Bay", "person")]), read("b", [("Ladyanne Bay", "place")])], 2),
         ([read("a", ["奥拉公司", "公司"], [("奥拉公司", ALIAS_PREDICATE, "公司")])], 2),
         ([read("a", ["Mercury (planet)"], title="Mercury (planet)"), read("b", ["Mercury"])], 1),
         ([read("a", ["Mercury (planet)", "Mercury (god)"]), read("b", ["Mercury"])], 3),
     ],
-    ids=["two kinds", "kinds that differ", "a generic word", "the only qualified thing", "one of two things"],
+    ids=[
+        "two kinds",
+        "kinds that differ",
+        "a generic word",
+        "the only qualified thing",
+        "one of two things",
+    ],
 )
 def test_names_mean_so_many_things_and_no_source_is_lost(found: list[Read], count: int) -> None:
     graph = graph_from(*found)
     assert len(graph.entities) == count
     assert {place.chunk for place in graph.entity_occurrences} == {chunk.id for chunk, _ in found}
-    assert sum(entity.mentions for entity in graph.entities) == sum(len(one.mentions) for _, one in found)
+    assert sum(entity.mentions for entity in graph.entities) == sum(
+        len(one.mentions) for _, one in found
+    )
 
 
 def test_stated_aliases_join_everywhere() -> None:
     names = ["Coastal Hydrology Institute", "CHI", "海岸水文研究所"]
     said = [(names[0], ALIAS_PREDICATE, names[1]), (names[2], ALIAS_PREDICATE, names[0])]
-    graph = graph_from(read("a", [(names[0], "organisation"), *names[1:]], said), read("b", ["CHI"]))
+    graph = graph_from(
+        read("a", [(names[0], "organisation"), *names[1:]], said), read("b", ["CHI"])
+    )
     assert len(graph.entities) == 1
-    assert {alias.reason for alias in graph.aliases} == {"the text states that both names mean the same"}
+    assert {alias.reason for alias in graph.aliases} == {
+        "the text states that both names mean the same"
+    }
     assert graph.relations == ()
 
 
 def test_an_abbreviation_of_two_things_stays_apart() -> None:
     full = {"a": "Asian Football League", "b": "Arctic Fishing Lobby"}
-    graph = graph_from(*(read(part, [name, "AFL"], [(name, ALIAS_PREDICATE, "AFL")]) for part, name in full.items()))
+    graph = graph_from(
+        *(
+            read(part, [name, "AFL"], [(name, ALIAS_PREDICATE, "AFL")])
+            for part, name in full.items()
+        )
+    )
     assert len(graph.entities) == 3
 
 
 def test_a_qualified_title_says_what_its_bare_name_means() -> None:
     titles = {"a": "Mercury (planet)", "b": "Mercury (god)"}
-    graph = graph_from(*(read(part, [title, "Mercury"], title=title) for part, title in titles.items()))
+    graph = graph_from(
+        *(read(part, [title, "Mercury"], title=title) for part, title in titles.items())
+    )
     assert [meant(graph, part, 1) for part in "ab"] == list(titles.values())
 
 
@@ -195,7 +235,9 @@ SIMILAR = [
 JUDGED = {"verdicts": [{"pair": 0, "reason": "a middle name", "same": True}]}
 
 
-async def resolved(resolver: Resolve, found: Sequence[Read], before: LastResolution | None = None) -> ResolvedGraph:
+async def resolved(
+    resolver: Resolve, found: Sequence[Read], before: LastResolution | None = None
+) -> ResolvedGraph:
     held = HeldExtractions([one for _, one in found])
     return await dedupe(held, [chunk for chunk, _ in found], resolver, (), before, Letters())
 
@@ -206,17 +248,24 @@ async def test_a_model_decides_on_near_names_and_says_why() -> None:
     assert [alias.reason for alias in graph.aliases] == ["a model decided: a middle name"]
 
 
-@pytest.mark.parametrize("answers", [[{"verdicts": []}] * 2, ["no list"] * 3], ids=["left out", "refused"])
+@pytest.mark.parametrize(
+    "answers", [[{"verdicts": []}] * 2, ["no list"] * 3], ids=["left out", "refused"]
+)
 async def test_what_no_model_decides_is_not_joined(answers: list[object]) -> None:
     graph = await resolved(scripted(Resolve, *answers), SIMILAR)
     assert not together(graph, "Robert Amos Castellan", "Robert Castellan")
     refused = answers[0] == "no list"
-    assert [(letter.step, bool(letter.remedy)) for letter in graph.dead_letters] == [("resolve", True)] * refused
+    assert [(letter.step, bool(letter.remedy)) for letter in graph.dead_letters] == [
+        ("resolve", True)
+    ] * refused
 
 
 async def test_names_with_nothing_in_common_beside_are_not_asked_about() -> None:
     resolver = scripted(Resolve, JUDGED)
-    await resolved(resolver, [read("d0", ["Robert Amos Castellan", "Velin"]), read("d1", ["Robert Castellan", "Hask"])])
+    await resolved(
+        resolver,
+        [read("d0", ["Robert Amos Castellan", "Velin"]), read("d1", ["Robert Castellan", "Hask"])],
+    )
     assert sent(resolver) == []
 
 
@@ -232,20 +281,26 @@ async def test_what_a_model_has_decided_is_not_asked_again() -> None:
 
 async def test_a_higher_effort_reads_more_of_what_is_said_of_a_name() -> None:
     said = "A long statement that goes on about this person. " * 40
-    first, second = (NameInContext(name=name, said=(said, said)) for name in ("Ada Korb", "Ada Korp"))
+    first, second = (
+        NameInContext(name=name, said=(said, said)) for name in ("Ada Korb", "Ada Korp")
+    )
     both = Pair(first=first, second=second)
     efforts: list[Effort] = ["low", "medium", "high"]
     sizes = list[int]()
     for effort in efforts:
         sizes.append(len(await asked_about([both], effort)))
         call = await asked_about([both] * PAIRS_IN_ONE_CALL, effort)
-        assert rough_tokens(call) < 1.2 * LIMITS[effort].rate + 25 * PAIRS_IN_ONE_CALL, "names and numbers beside it"
+        assert rough_tokens(call) < 1.2 * LIMITS[effort].rate + 25 * PAIRS_IN_ONE_CALL, (
+            "names and numbers beside it"
+        )
     assert sizes == sorted(set(sizes))
 
 
 async def asked_about(pairs: Sequence[Pair], effort: Effort) -> str:
     """What a model is asked about so many pairs."""
-    verdicts = [{"pair": number, "reason": "one person", "same": True} for number in range(len(pairs))]
+    verdicts = [
+        {"pair": number, "reason": "one person", "same": True} for number in range(len(pairs))
+    ]
     resolver = scripted(Resolve, {"verdicts": verdicts}, effort=effort)
     await resolver.run(pairs)
     return sent(resolver)[0]
@@ -260,24 +315,38 @@ def merge(number: int, first: str, second: str) -> Edit:
 
 TARN = (("Tarn", "Old Mill"), ("Tarn", "Quay"))
 NAMES = ("Hongkong", "Hong-Kong")
-GONE = (merge(1, "Ada Korb", "Nobody"), Edit(id=2, action="change", subject=Subject(name="Nobody"), kind="place"))
-BOTH = (merge(1, *NAMES), Edit(id=2, action="split", subject=Subject(name=NAMES[0]), names=(NAMES[1],)))
+GONE = (
+    merge(1, "Ada Korb", "Nobody"),
+    Edit(id=2, action="change", subject=Subject(name="Nobody"), kind="place"),
+)
+BOTH = (
+    merge(1, *NAMES),
+    Edit(id=2, action="split", subject=Subject(name=NAMES[0]), names=(NAMES[1],)),
+)
 
 
 def test_a_merge_joins_and_keeps_the_first_name_and_the_reason() -> None:
-    graph = graph_of(("Ada Korb", "The Keeper"), ("The Keeper",), edits=[merge(7, "Ada Korb", "The Keeper")])
+    graph = graph_of(
+        ("Ada Korb", "The Keeper"), ("The Keeper",), edits=[merge(7, "Ada Korb", "The Keeper")]
+    )
     (entity,) = graph.entities
     assert (entity.name, entity.mentions) == ("Ada Korb", 3)
-    assert graph.aliases == (Alias(entity=entity.id, name="The Keeper", reason="merged by hand (edit 7)"),)
+    assert graph.aliases == (
+        Alias(entity=entity.id, name="The Keeper", reason="merged by hand (edit 7)"),
+    )
 
 
 def test_edits_apply_in_their_order_and_a_split_undoes_what_a_rule_joined() -> None:
     said = [(name,) for name in NAMES]
-    found = [together(graph_of(*said, edits=edits), *NAMES) for edits in ((), BOTH[1:], BOTH, BOTH[::-1])]
+    found = [
+        together(graph_of(*said, edits=edits), *NAMES) for edits in ((), BOTH[1:], BOTH, BOTH[::-1])
+    ]
     assert found == [True, False, False, True]
     before = graph_of(NAMES, edits=BOTH[:1])
     after = graph_of(NAMES, (NAMES[1], "Velin"), edits=BOTH[:1])
-    assert {one.id for one in before.entities} < {one.id for one in after.entities}, "later documents join them"
+    assert {one.id for one in before.entities} < {one.id for one in after.entities}, (
+        "later documents join them"
+    )
 
 
 def test_an_edit_of_what_is_gone_or_of_all_changes_nothing() -> None:
@@ -288,7 +357,9 @@ def test_an_edit_of_what_is_gone_or_of_all_changes_nothing() -> None:
 
 def test_documents_say_which_of_two_things_of_a_name_is_meant() -> None:
     split = Edit(id=1, action="split", subject=Subject(name="Tarn"), documents=("d1",))
-    change = Edit(id=2, action="change", subject=Subject(name="Tarn", documents=("d1",)), kind="place")
+    change = Edit(
+        id=2, action="change", subject=Subject(name="Tarn", documents=("d1",)), kind="place"
+    )
     graph = graph_of(*TARN, edits=[split, change])
     kinds = {
         place.chunk: next(one.kind for one in graph.entities if one.id == place.item)
@@ -310,7 +381,9 @@ def test_statements_of_one_kind_become_one_weighted_relation() -> None:
     assert len(graph.relation_occurrences) == 3
 
 
-ANY_NAME = st.sampled_from(["Ada Korb", "Korb", "Ada", "K (x)", "K (y)", "K", "AFL", "奥拉桥", "Korb House", "Dr Korb"])
+ANY_NAME = st.sampled_from(
+    ["Ada Korb", "Korb", "Ada", "K (x)", "K (y)", "K", "AFL", "奥拉桥", "Korb House", "Dr Korb"]
+)
 KINDS = st.sampled_from(["person", "thing", "place", "organisation"])
 PREDICATES = st.sampled_from(["knows", ALIAS_PREDICATE])
 CONTENTS = st.lists(
@@ -334,9 +407,13 @@ def test_no_order_changes_the_graph_and_no_mention_is_lost(
         stated = [one for one in said if {one[0], one[2]} <= known.keys() and one[0] != one[2]]
         found.append(read(f"d{number // 2}", list(known.items()), stated, ordinal=number % 2))
     graph = graph_from(*found)
-    assert graph == graph_from(*random.Random(seed).sample(found, len(found)))  # noqa: S311 -- a shuffle, no secret
+    # A shuffle, no secret.
+    assert graph == graph_from(*random.Random(seed).sample(found, len(found)))  # noqa: S311
     assert {(p.chunk, p.start) for p in graph.entity_occurrences} == {
         (m.chunk, m.start) for _, one in found for m in one.mentions
     }
     ids = {entity.id for entity in graph.entities}
-    assert all({r.source, r.target} <= ids and r.source != r.target and 0 < r.weight <= 1 for r in graph.relations)
+    assert all(
+        {r.source, r.target} <= ids and r.source != r.target and 0 < r.weight <= 1
+        for r in graph.relations
+    )

@@ -17,25 +17,50 @@ from tests.records import chunk_of
 from tests.retrieve.passages import postings_of
 
 TEXTS: Mapping[str, tuple[str, str]] = {
-    "bridge": ("Orla Bridge", "Orla Bridge was designed by Tomas Reyd. It carries salt to the harbour."),
-    "reyd": ("Tomas Reyd", "Tomas Reyd was born in Velin. He wrote of salt, of changing it and of tides."),
+    "bridge": (
+        "Orla Bridge",
+        "Orla Bridge was designed by Tomas Reyd. It carries salt to the harbour.",
+    ),
+    "reyd": (
+        "Tomas Reyd",
+        "Tomas Reyd was born in Velin. He wrote of salt, of changing it and of tides.",
+    ),
     "velin": ("Velin", "Velin is a town with salt works. Changing it took years."),
     "film": ("Salt (2010 film)", "Salt is a film by Mara Lund. Mara Lund also made Changed It."),
     "louis": ("Louis XIV", "Louis XIV received the envoy of Velin."),
     "mill": ("Fenn Mill", "Fenn Mill was restored by Ilka Dorn."),
 }
 NAMES = (
-    "Orla Bridge", "Tomas Reyd", "Velin", "Salt (2010 film)", "Mara Lund", "Changed It", "Louis XIV", "Fenn Mill",
-    "Ilka Dorn", "Agni", "Agni (2004 film)", "混合结构路由器", "路由器", "LoRA微调",
-)  # fmt: skip
-STANDS = {"bridge": (0, 1), "reyd": (1, 2), "velin": (2,), "film": (3, 4, 5), "louis": (6, 2), "mill": (7, 8)}
+    "Orla Bridge",
+    "Tomas Reyd",
+    "Velin",
+    "Salt (2010 film)",
+    "Mara Lund",
+    "Changed It",
+    "Louis XIV",
+    "Fenn Mill",
+    "Ilka Dorn",
+    "Agni",
+    "Agni (2004 film)",
+    "混合结构路由器",
+    "路由器",
+    "LoRA微调",
+)
+STANDS = {
+    "bridge": (0, 1),
+    "reyd": (1, 2),
+    "velin": (2,),
+    "film": (3, 4, 5),
+    "louis": (6, 2),
+    "mill": (7, 8),
+}
 # source, predicate, target, the passage that states it, further keys
 STATED = (
     ("Orla Bridge", "designed by", "Tomas Reyd", "bridge", ()),
     ("Tomas Reyd", "born in", "Velin", "reyd", ("origin",)),
     ("Salt (2010 film)", "by", "Mara Lund", "film", ()),
     ("Fenn Mill", "restored by", "Ilka Dorn", "mill", ("preservation of monuments",)),
-)  # fmt: skip
+)
 
 
 def passage(document: str) -> Chunk:
@@ -48,24 +73,32 @@ def pairs_of(entities: Sequence[Entity], chunks: Sequence[Chunk]) -> SparseCount
     return SparseCounts(names, places, csr_matrix(np.array(stands, np.int32)))
 
 
-def graph(vectors: Mapping[str, NDArray[np.float32]] | None = None) -> tuple[SearchIndex, GraphFacts, DualLevelIndex]:
+def graph(
+    vectors: Mapping[str, NDArray[np.float32]] | None = None,
+) -> tuple[SearchIndex, GraphFacts, DualLevelIndex]:
     """The same graph in the forms that retrieval reads; `vectors` of its relations."""
     chunks = [passage(document) for document in TEXTS]
     entities = [
-        Entity(id=f"ent_{n:02}", name=name, kind="thing", description=f"{name}.") for n, name in enumerate(NAMES)
+        Entity(id=f"ent_{n:02}", name=name, kind="thing", description=f"{name}.")
+        for n, name in enumerate(NAMES)
     ]
     pairs = pairs_of(entities, chunks)
     alias = Alias(entity="ent_01", name="T. Reyd", reason="initials")
     index = SearchIndex(chunks, postings_of(chunks), pairs, entities, [alias])
     relations = [
         Relation(
-            id=f"rel_{n}", source=entities[NAMES.index(source)].id, target=entities[NAMES.index(target)].id,
-            predicate=predicate, keys=keys,
+            id=f"rel_{n}",
+            source=entities[NAMES.index(source)].id,
+            target=entities[NAMES.index(target)].id,
+            predicate=predicate,
+            keys=keys,
         )
         for n, (source, predicate, target, _, keys) in enumerate(STATED)
-    ]  # fmt: skip
+    ]
     places = [
-        Occurrence(item=f"rel_{n}", chunk=f"chk_{document}", start=0, end=TEXTS[document][1].index(".") + 1)
+        Occurrence(
+            item=f"rel_{n}", chunk=f"chk_{document}", start=0, end=TEXTS[document][1].index(".") + 1
+        )
         for n, (*_, document, _) in enumerate(STATED)
     ]
     facts = GraphFacts(ById(entities), relations, places)

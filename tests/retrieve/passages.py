@@ -24,20 +24,26 @@ def postings_of(chunks: Sequence[Chunk]) -> SparseCounts:
 def index_of(
     texts: Mapping[str, str], kinds: Mapping[str, str], triples: Mapping[str, str] | None = None
 ) -> SearchIndex:
-    """`texts` are passages by title, which is their document too; `kinds` are names with their kinds; `triples` are
-    rendered, by document."""
+    """`texts` are passages by title, which is their document too; `kinds` are names with their
+    kinds; `triples` are rendered, by document.
+    """
     chunks = [chunk_of(text, title) for title, text in texts.items()]
     for title, lines in (triples or {}).items():
         chunks.append(chunk_of(lines, title, 1, id=f"chk_{title}/triples", kind="triples"))
     names = list(kinds)
-    entities = [Entity(id=f"ent_{place}", name=name, kind=kinds[name]) for place, name in enumerate(names)]
+    entities = [
+        Entity(id=f"ent_{place}", name=name, kind=kinds[name]) for place, name in enumerate(names)
+    ]
     pairs = [
         [
-            find_name(chunk.text if chunk.ordinal else f"{chunk.title}\n{chunk.text}", name) is not None
+            find_name(chunk.text if chunk.ordinal else f"{chunk.title}\n{chunk.text}", name)
+            is not None
             for chunk in chunks
         ]
         for name in names
     ]
     stands = csr_matrix(np.array(pairs, np.int32).reshape(len(names), len(chunks)))
-    stored = SparseCounts([entity.id for entity in entities], [chunk.id for chunk in chunks], stands)
+    stored = SparseCounts(
+        [entity.id for entity in entities], [chunk.id for chunk in chunks], stands
+    )
     return SearchIndex(chunks, postings_of(chunks), stored, entities, [])

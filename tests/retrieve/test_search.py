@@ -1,4 +1,6 @@
-"""Search: names are linked, passages found by words, graph and vectors, and the two levels of the graph give tables."""
+"""Search: names are linked, passages found by words, graph and vectors, and the two levels of the
+graph give tables.
+"""
 
 import math
 
@@ -34,9 +36,16 @@ SEARCHED = {
     "Ida Sund": "Ida Sund was an engineer. She studied in Velin.",
 }
 KINDS = {
-    "Orla Bridge": "thing", "Ada Korb": "person", "Ned Cobb": "person", "Velin": "place",
-    "Salt": "thing", "The Long Pier": "thing", "Ida Sund": "person", "Marl": "place", "Sunder": "place",
-}  # fmt: skip
+    "Orla Bridge": "thing",
+    "Ada Korb": "person",
+    "Ned Cobb": "person",
+    "Velin": "place",
+    "Salt": "thing",
+    "The Long Pier": "thing",
+    "Ida Sund": "person",
+    "Marl": "place",
+    "Sunder": "place",
+}
 CHAIN = "Where did the designer of Orla Bridge study?"
 EITHER = "Did the designers of Orla Bridge and The Long Pier study in the same town?"
 
@@ -46,7 +55,9 @@ def index() -> SearchIndex:
     return index_of(SEARCHED, KINDS)
 
 
-async def found(index: SearchIndex, question: str, k: int = 8, documents: list[str] | None = None) -> list[str]:
+async def found(
+    index: SearchIndex, question: str, k: int = 8, documents: list[str] | None = None
+) -> list[str]:
     return [passage.document for passage in await retrieve(index, [question], [{}], k, documents)]
 
 
@@ -56,10 +67,17 @@ async def test_the_two_halves_of_a_chain_come_first(index: SearchIndex) -> None:
 
 
 async def test_each_of_two_things_gets_its_second_half(index: SearchIndex) -> None:
-    assert set(await found(index, EITHER, 4)) == {"Orla Bridge", "The Long Pier", "Ada Korb", "Ida Sund"}
+    assert set(await found(index, EITHER, 4)) == {
+        "Orla Bridge",
+        "The Long Pier",
+        "Ada Korb",
+        "Ida Sund",
+    }
 
 
-async def test_every_passage_stands_once_and_in_the_same_place_with_its_own_score(index: SearchIndex) -> None:
+async def test_every_passage_stands_once_and_in_the_same_place_with_its_own_score(
+    index: SearchIndex,
+) -> None:
     passages = await retrieve(index, [CHAIN], [{}], 50)
     first = [passage.document for passage in passages]
     assert len(first) == len(set(first))
@@ -131,17 +149,24 @@ def alike() -> SearchIndex:
         ("Who designed the language Q?", "Q"),
     ],
 )
-async def test_of_titles_alike_the_one_named_in_whole_is_first(alike: SearchIndex, question: str, title: str) -> None:
+async def test_of_titles_alike_the_one_named_in_whole_is_first(
+    alike: SearchIndex, question: str, title: str
+) -> None:
     assert (await found(alike, question))[0] == title
     assert await found(alike, question, 1) == [title]
 
 
-COPIES = {**{f"copy {n}": "The dam of Velin was closed in May by the office." for n in range(12)}, **SEARCHED}
+COPIES = {
+    **{f"copy {n}": "The dam of Velin was closed in May by the office." for n in range(12)},
+    **SEARCHED,
+}
 
 
 async def test_a_text_of_many_documents_comes_once_and_names_them() -> None:
     index = index_of(COPIES, KINDS)
-    passages = await retrieve(index, ["When was the dam of Velin closed?", "Which dam was closed?"], [{}] * 2, 8)
+    passages = await retrieve(
+        index, ["When was the dam of Velin closed?", "Which dam was closed?"], [{}] * 2, 8
+    )
     (shown,) = (passage for passage in passages if passage.text == COPIES["copy 0"])
     assert {shown.document, *shown.also} == {name for name in COPIES if name.startswith("copy")}
     assert not any(passage.also for passage in passages if passage != shown)
@@ -163,8 +188,12 @@ def test_bm25_is_the_published_formula(index: SearchIndex) -> None:
     lexicon = Lexicon(csr_matrix([[2, 0], [1, 3]]), ["x", "y"])
     idf_y = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
     norm = K1 * (1 - B + B * 4 / 3)
-    assert lexicon.scores_of(["y"]).tolist() == pytest.approx([0.0, idf_y * 3 * (K1 + 1) / (3 + norm)])
-    assert index.lexicon.idf_of("zeppelin") > max(index.lexicon.idf), "what occurs nowhere is the rarest"
+    assert lexicon.scores_of(["y"]).tolist() == pytest.approx(
+        [0.0, idf_y * 3 * (K1 + 1) / (3 + norm)]
+    )
+    assert index.lexicon.idf_of("zeppelin") > max(index.lexicon.idf), (
+        "what occurs nowhere is the rarest"
+    )
 
 
 def test_a_walk_reaches_the_second_hop_before_what_is_unconnected() -> None:
@@ -188,12 +217,18 @@ async def test_triples_are_read_beside_their_text_only_for_what_it_lacks() -> No
     index = index_of(
         {**SEARCHED, "Pier log": "The pier was painted."},
         {**KINDS, "Sunder Works": "thing"},
-        {"Orla Bridge": "Orla Bridge -[designed by]-> Ada Korb", "Pier log": "Long Pier -[steel from]-> Sunder Works"},
+        {
+            "Orla Bridge": "Orla Bridge -[designed by]-> Ada Korb",
+            "Pier log": "Long Pier -[steel from]-> Sunder Works",
+        },
     )
     first = [passage.chunk for passage in await retrieve(index, [CHAIN], [{}], 4)]
     assert "chk_Orla Bridge" in first
     assert "chk_Orla Bridge/triples" not in first
-    second = [passage.chunk for passage in await retrieve(index, ["Whose steel came from Sunder Works?"], [{}], 2)]
+    second = [
+        passage.chunk
+        for passage in await retrieve(index, ["Whose steel came from Sunder Works?"], [{}], 2)
+    ]
     assert "chk_Pier log/triples" in second
 
 
@@ -214,7 +249,8 @@ def linked(names_index: SearchIndex, question: str) -> list[str]:
         ("Where was T. Reyd born?", ["Tomas Reyd"]),
         ("was tomas reyd born in velin?", ["Tomas Reyd", "Velin"]),
         ("WAS TOMAS REYD BORN IN VELIN?", ["Tomas Reyd", "Velin"]),
-        # The documents write "salt" and "changing it" small; after "film" and "song" they are titles all the same.
+        # The documents write "salt" and "changing it" small; after "film" and "song" they are
+        # titles all the same.
         ("where is salt found?", []),
         ("who wrote of changed it?", ["Changed It"]),
         ("who made the film salt?", ["Salt (2010 film)"]),
@@ -243,9 +279,20 @@ def test_names_are_found_whatever_their_capitals_spelling_and_script(
 
 
 SIGNED = [
-    ("G",), ("G#",), ("G++",), (".ORB",), ("Orb",), ("5 V",), ("-5 V",), ("Clause 3.1",), ("Clause 31",), ("Visual G",),
-    ("Işıklı Köprü",), ("Kestel",), ("K+",),
-]  # fmt: skip
+    ("G",),
+    ("G#",),
+    ("G++",),
+    (".ORB",),
+    ("Orb",),
+    ("5 V",),
+    ("-5 V",),
+    ("Clause 3.1",),
+    ("Clause 31",),
+    ("Visual G",),
+    ("Işıklı Köprü",),
+    ("Kestel",),
+    ("K+",),
+]
 
 
 @pytest.mark.parametrize(
@@ -267,10 +314,14 @@ SIGNED = [
     ],
 )
 def test_signs_of_a_name_are_read_in_a_question(question: str, name: str) -> None:
-    assert [SIGNED[link.entity][0] for link in Names(SIGNED).link(question)] == ([name] if name else [])
+    assert [SIGNED[link.entity][0] for link in Names(SIGNED).link(question)] == (
+        [name] if name else []
+    )
 
 
-def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(names_index: SearchIndex) -> None:
+def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(
+    names_index: SearchIndex,
+) -> None:
     both = names_index.link("When was Agni made?")
     assert [(NAMES[link.entity], link.text, link.score) for link in both] == [
         ("Agni", "Agni", 1.0),
@@ -278,7 +329,9 @@ def test_all_that_bear_a_name_are_candidates_until_a_bracket_decides(names_index
     ]
     assert linked(names_index, "When was Agni (2004 film) made?") == ["Agni (2004 film)"]
     assert [link.score for link in names_index.link("Who is T. Reyd?")] == [OTHER_NAME]
-    assert [NAMES[link.entity] for link in names_index.names.candidates("Orla Brige")] == ["Orla Bridge"]
+    assert [NAMES[link.entity] for link in names_index.names.candidates("Orla Brige")] == [
+        "Orla Bridge"
+    ]
 
 
 SPELLINGS = [("Ada Korb",), ("Velin",), ("7",), ("Ada",)]
@@ -294,7 +347,9 @@ BY_KEY = {"ada korb": [0], "velin": [1], "7": [2], "ada": [3]}
         ("7", "The engineer Ada Korb was born here.", {0, 2}, (2,)),
     ],
 )
-def test_what_a_passage_is_about(title: str, text: str, named: set[int], about: tuple[int, ...]) -> None:
+def test_what_a_passage_is_about(
+    title: str, text: str, named: set[int], about: tuple[int, ...]
+) -> None:
     mentions = csr_matrix([[int(entity in named) for entity in range(len(SPELLINGS))]])
     assert Subjects([chunk_of(text, title=title)], mentions, SPELLINGS, BY_KEY)[0] == about
 

@@ -1,4 +1,6 @@
-"""Starts the scripted model server: `python -m tests.server --port 0` prints its address as a line of JSON."""
+"""Starts the scripted model server: `python -m tests.server --port 0` prints its address as a line
+of JSON.
+"""
 
 import argparse
 import asyncio
@@ -18,7 +20,11 @@ HOST = "127.0.0.1"
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end with the process that started this one")
+    parser.add_argument(
+        "--until-stdin-closes",
+        action="store_true",
+        help="end with the process that started this one",
+    )
     return parser.parse_args(arguments)
 
 
@@ -26,7 +32,9 @@ async def serve(options: argparse.Namespace) -> None:
     """Serve until cancelled, or until standard input closes where that is asked for."""
     tokens_of(["loads the encoding before the first request pays for it"])
     server = ModelServer()
-    runner = web.AppRunner(server.app(), access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        server.app(), access_log=None, handler_cancellation=True, shutdown_timeout=1.0
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, HOST, options.port, backlog=1024)

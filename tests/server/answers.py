@@ -16,8 +16,16 @@ MAY_BE_EMPTY = frozenset(
     "question passages title known history names unknown around relations points documents".split()
 )
 LEAST_SHARED = 2
-MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = 40, 60, 5, 5, 5, 2
-# A passage with fewer longer names than one in so many characters also yields single capitalised words.
+MOST_ENTITIES, MOST_RELATIONS, MOST_FINDINGS, MOST_KEYS, MOST_POINTS, MOST_FOLLOW_UPS = (
+    40,
+    60,
+    5,
+    5,
+    5,
+    2,
+)
+# A passage with fewer longer names than one in so many characters also yields single capitalised
+# words.
 SPARSE = 400
 _NUMBERED = re.compile(r"\[(\d+)\]\s*(.*)", re.S)
 _FINDING = re.compile(r"^\[(\d+)\]\s*(.*)$", re.M)
@@ -26,9 +34,17 @@ _YEAR = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
 _DOUBT = re.compile(r"\b(?:alleged|accused|suspected)|涉嫌|据称")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b|[他她它]们?", re.I)
 _ROUTES = (
-    ("algorithm", "asks for steps", r"\bhow (?:do|to|can|should)\b|\bsteps?\b|\bplan\b|如何|怎样|步骤"),
+    (
+        "algorithm",
+        "asks for steps",
+        r"\bhow (?:do|to|can|should)\b|\bsteps?\b|\bplan\b|如何|怎样|步骤",
+    ),
     ("catalogue", "asks for an overview", r"\bsummar|\boverview\b|\bthemes?\b|总结|概述|概括"),
-    ("table", "compares figures", r"\bcompare\b|\bhow (?:many|much)\b|\b(?:most|high(?:er|est)) |比较|多少"),
+    (
+        "table",
+        "compares figures",
+        r"\bcompare\b|\bhow (?:many|much)\b|\b(?:most|high(?:er|est)) |比较|多少",
+    ),
     ("graph", "asks for a connection", r"\bconnect|\brelat|\bwhose\b|\bof the .* of\b|关系|联系"),
 )
 
@@ -69,9 +85,19 @@ def _extracted(fields: Fields, *, thorough: bool) -> Answered:
                 entities.setdefault(name, _entity(name, kind, sentence))
         for source, target in combinations((name for name in inside if name in entities), 2):
             if len(relations) < MOST_RELATIONS:
-                relations.setdefault(frozenset((source, target)), _relation(sentence, source, target))
-    claims = [claim for sentence, named in said if (claim := _claim(sentence, [n for n in named if n in entities]))]
-    return {"entities": list(entities.values()), "relations": list(relations.values()), "claims": claims}
+                relations.setdefault(
+                    frozenset((source, target)), _relation(sentence, source, target)
+                )
+    claims = [
+        claim
+        for sentence, named in said
+        if (claim := _claim(sentence, [n for n in named if n in entities]))
+    ]
+    return {
+        "entities": list(entities.values()),
+        "relations": list(relations.values()),
+        "claims": claims,
+    }
 
 
 def _entity(name: str, kind: str, sentence: str) -> Answered:
@@ -81,21 +107,33 @@ def _entity(name: str, kind: str, sentence: str) -> Answered:
 def _relation(sentence: str, source: str, target: str) -> Answered:
     predicate = _between(sentence, source, target)
     return {
-        "source": source, "target": target, "predicate": predicate, "description": sentence[:200], "strength": 5.0,
+        "source": source,
+        "target": target,
+        "predicate": predicate,
+        "description": sentence[:200],
+        "strength": 5.0,
         "keys": [],
-    }  # fmt: skip
+    }
 
 
 def _claim(sentence: str, named: Sequence[str]) -> Answered | None:
-    """Of the first name, with the second; the first year is the period, and a word of doubt makes it suspected."""
+    """Of the first name, with the second; the first year is the period, and a word of doubt makes
+    it suspected.
+    """
     years = _YEAR.findall(sentence)
     if not years or not named:
         return None
     status, said = "suspected" if _DOUBT.search(sentence) else "true", sentence[:200]
     return {
-        "subject": named[0], "object": "".join(named[1:2]), "kind": "fact", "status": status, "since": years[0],
-        "until": years[0], "description": said, "quote": said,
-    }  # fmt: skip
+        "subject": named[0],
+        "object": "".join(named[1:2]),
+        "kind": "fact",
+        "status": status,
+        "since": years[0],
+        "until": years[0],
+        "description": said,
+        "quote": said,
+    }
 
 
 def _between(sentence: str, source: str, target: str) -> str:
@@ -110,7 +148,13 @@ def resolve(fields: Fields) -> Answered:
     for number, pair in _numbered(_items(fields, "pairs")):
         last = [side.partition(" (")[0].split()[-1:] for side in pair.split(" | ")[:2]]
         same = last[0] == last[1]
-        verdicts.append({"pair": number, "reason": f"the last words are {'' if same else 'not '}equal", "same": same})
+        verdicts.append(
+            {
+                "pair": number,
+                "reason": f"the last words are {'' if same else 'not '}equal",
+                "same": same,
+            }
+        )
     return {"verdicts": verdicts}
 
 
@@ -131,27 +175,43 @@ def report(fields: Fields) -> Answered:
     titles = [entity.partition(":")[0].strip() for entity in _items(fields, "entities")]
     statements = _numbered(_items(fields, "statements"))
     findings = [
-        {"summary": ", ".join(names(text)[:3]) or text[:40], "explanation": text, "statements": [number]}
+        {
+            "summary": ", ".join(names(text)[:3]) or text[:40],
+            "explanation": text,
+            "statements": [number],
+        }
         for number, text in statements[:MOST_FINDINGS]
     ]
     summary = statements[0][1] if statements else ""
     return {
-        "title": ", ".join(titles[:3]), "summary": summary, "findings": findings,
-        "rating_reason": f"{len(titles)} entities", "rating": 5.0,
-    }  # fmt: skip
+        "title": ", ".join(titles[:3]),
+        "summary": summary,
+        "findings": findings,
+        "rating_reason": f"{len(titles)} entities",
+        "rating": 5.0,
+    }
 
 
 def rewrite(fields: Fields) -> Answered:
     question = _text(fields, "question")
-    known = [name for earlier in _items(fields, "history") for said in sentences(earlier) for name in names(said)]
-    return {"question": _PRONOUN.sub(known[-1], question, count=1) if known else question, "queries": []}
+    known = [
+        name
+        for earlier in _items(fields, "history")
+        for said in sentences(earlier)
+        for name in names(said)
+    ]
+    return {
+        "question": _PRONOUN.sub(known[-1], question, count=1) if known else question,
+        "queries": [],
+    }
 
 
 def keywords(fields: Fields) -> Answered:
     question = _text(fields, "question")
     low = names(question)
     high = sorted(
-        content_words(question) - content_words(" ".join(low)), key=lambda word: (question.lower().find(word), word)
+        content_words(question) - content_words(" ".join(low)),
+        key=lambda word: (question.lower().find(word), word),
     )
     return {"high": high[:MOST_KEYS], "low": low[:MOST_KEYS]}
 
@@ -163,32 +223,49 @@ def judge_passages(fields: Fields) -> Answered:
     for number, passage in _pieces(_text(fields, "passages")):
         shared = sorted(asked & content_words(passage))
         label = "entailment" if len(shared) >= LEAST_SHARED else "neutral"
-        judged.append({"passage": number, "explanation": f"shares {', '.join(shared) or 'nothing'}", "label": label})
+        judged.append(
+            {
+                "passage": number,
+                "explanation": f"shares {', '.join(shared) or 'nothing'}",
+                "label": label,
+            }
+        )
     return {"judgements": judged}
 
 
 def route(fields: Fields) -> Answered:
     routed = (
-        (reason, structure) for structure, reason, words in _ROUTES if re.search(words, _text(fields, "question"), re.I)
+        (reason, structure)
+        for structure, reason, words in _ROUTES
+        if re.search(words, _text(fields, "question"), re.I)
     )
     reason, structure = next(routed, ("asks for a single fact", "chunk"))
     return {"reason": reason, "structure": structure, "confidence": 0.9, "margin": 0.6}
 
 
 def choose(fields: Fields) -> Answered:
-    whole = re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I) is not None
+    whole = (
+        re.search(r"\bthemes?\b|\boften\b|\bacross\b|哪些", _text(fields, "question"), re.I)
+        is not None
+    )
     return {"reason": "by its words", "about": "whole" if whole else "part", "confidence": 0.9}
 
 
 def structurize(fields: Fields) -> Answered:
-    """An element for each sentence with a figure (the first of them, exactly as written), else for the first one; as
-    cells, triples, steps and lines, of which those that are asked for are sent."""
+    """An element for each sentence with a figure (the first of them, exactly as written), else for
+    the first one; as cells, triples, steps and lines, of which those that are asked for are sent.
+    """
     title, given = _text(fields, "title"), _numbered(_text(fields, "sentences").splitlines())
     told = [(number, text) for number, text in given if figures(text)] or given[:1]
     made: Answered = {"description": f"{title}: {len(told)} elements"}
     named = [(number, text, names(text)) for number, text in told]
     triples = [
-        {"head": found[0], "relation": _between(text, *found[:2]), "tail": found[1], "sentence": number}
+        {
+            "head": found[0],
+            "relation": _between(text, *found[:2]),
+            "tail": found[1],
+            "sentence": number,
+        }
         for number, text, found in named
         if len(found) > 1
     ]
@@ -196,21 +273,30 @@ def structurize(fields: Fields) -> Answered:
         {"number": str(place), "condition": "", "action": text, "sentence": number}
         for place, (number, text) in enumerate(told, 1)
     ]
-    lines = [{"number": str(place), "text": text, "sentence": n} for place, (n, text) in enumerate(told, 1)]
+    lines = [
+        {"number": str(place), "text": text, "sentence": n}
+        for place, (n, text) in enumerate(told, 1)
+    ]
     cells = [
         {
-            "row": title, "column": " ".join(sorted(content_words(text))[:3]), "cell": (figures(text) or [text])[0],
+            "row": title,
+            "column": " ".join(sorted(content_words(text))[:3]),
+            "cell": (figures(text) or [text])[0],
             "sentence": number,
         }
         for number, text in told
-    ]  # fmt: skip
+    ]
     return made | {"triples": triples, "steps": steps, "lines": lines, "cells": cells}
 
 
 def decompose(fields: Fields) -> Answered:
     question = _text(fields, "question")
     first, joined, second = question.partition(" and ")
-    return {"questions": [f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?"] if joined else [question]}
+    return {
+        "questions": [f"{first.rstrip(' ?,')}?", f"{second.rstrip(' ?')}?"]
+        if joined
+        else [question]
+    }
 
 
 def answer(fields: Fields) -> Answered:
@@ -235,7 +321,9 @@ def reduce_points(fields: Fields) -> Answered:
 def _pieces(evidence: str) -> list[tuple[int, str]]:
     """Numbered pieces of evidence, as `[n] title: text` with a blank line between them."""
     found = re.split(r"^\[(\d+)\] ", evidence, flags=re.M)
-    return [(int(number), text.strip()) for number, text in zip(found[1::2], found[2::2], strict=True)]
+    return [
+        (int(number), text.strip()) for number, text in zip(found[1::2], found[2::2], strict=True)
+    ]
 
 
 def tune(fields: Fields) -> Answered:
@@ -243,22 +331,32 @@ def tune(fields: Fields) -> Answered:
     sample = _items(fields, "sample")
     said = [sentence for passage in sample for sentence in sentences(passage.partition(": ")[2])]
     first, named = next(((one, found) for one in said if len(found := names(one)) > 1), ("", []))
-    entities = [_entity(name, "scene" if place else "actor", first) for place, name in enumerate(named)]
+    entities = [
+        _entity(name, "scene" if place else "actor", first) for place, name in enumerate(named)
+    ]
     relations = [_relation(first, named[0], other) for other in named[1:2]]
     return {
         "persona": f"You are a reader of {named[0] if named else 'nothing'}.",
         "language": "Chinese" if is_chinese("".join(sample)) else "English",
-        "entity_types": [{"name": "actor", "meaning": "who acts"}, {"name": "scene", "meaning": "where it happens"}],
-        "examples": [{"passage": first, "entities": entities, "relations": relations}] if entities else [],
+        "entity_types": [
+            {"name": "actor", "meaning": "who acts"},
+            {"name": "scene", "meaning": "where it happens"},
+        ],
+        "examples": [{"passage": first, "entities": entities, "relations": relations}]
+        if entities
+        else [],
     }
 
 
 def plan(fields: Fields) -> Answered:
-    """Paths between two names; of another number of them, from the first along the first relation that the question
-    does not hold; around nothing where there is no name."""
+    """Paths between two names; of another number of them, from the first along the first relation
+    that the question does not hold; around nothing where there is no name.
+    """
     question, named = _text(fields, "question").lower(), _items(fields, "names")
 
-    def planned(kind: str, operator: str, source: str, targets: Sequence[str], hops: Sequence[str]) -> Answered:
+    def planned(
+        kind: str, operator: str, source: str, targets: Sequence[str], hops: Sequence[str]
+    ) -> Answered:
         steps = [{"relation": hop, "inverse": False, "kind": ""} for hop in hops]
         step = {"operator": operator, "sources": [source], "targets": targets, "hops": steps}
         return {"reasoning": f"{len(named)} names", "type": kind, "steps": [step]}
@@ -272,23 +370,34 @@ def plan(fields: Fields) -> Answered:
 
 
 def plan_table(fields: Fields) -> Answered:
-    """The row with the highest figure in the first table's last column; no plan for a question that begins with
-    "who"."""
+    """The row with the highest figure in the first table's last column; no plan for a question that
+    begins with "who".
+    """
     who = _text(fields, "question").lower().startswith("who")
     columns = _COLUMN.findall(_text(fields, "tables").partition("\n\n")[0])
     named = [] if who else [name for name, cells in columns if re.match(r"[\d$]", cells)][-1:]
     return {
         "reason": "It asks for no figure." if who else "The last column of figures.",
-        "operation": "max" if named else "none", "table": 1, "columns": named, "filters": [], "group_by": "",
-        "aggregate": "sum", "order": "", "limit": 0,
-    }  # fmt: skip
+        "operation": "max" if named else "none",
+        "table": 1,
+        "columns": named,
+        "filters": [],
+        "group_by": "",
+        "aggregate": "sum",
+        "order": "",
+        "limit": 0,
+    }
 
 
 def rate(fields: Fields) -> Answered:
     """Three for each content word that a report shares with the question, ten at most."""
     asked = content_words(_text(fields, "question"))
     shared = [len(asked & content_words(text)) for text in _items(fields, "reports")]
-    return {"ratings": [{"report": number, "rating": min(10, 3 * count)} for number, count in enumerate(shared)]}
+    return {
+        "ratings": [
+            {"report": number, "rating": min(10, 3 * count)} for number, count in enumerate(shared)
+        ]
+    }
 
 
 def partial(fields: Fields) -> Answered:
@@ -307,8 +416,12 @@ def explore(fields: Fields) -> Answered:
     """The same points; next are the names in them that the question does not have."""
     points = partial(fields)["points"]
     known = {*names(_text(fields, "question")), *names(_text(fields, "focus"))}
-    new = dict.fromkeys(name for point in points for name in names(point["text"]) if name not in known)
-    follow_ups = [{"question": f"What about {name}?", "score": 50} for name in list(new)[:MOST_FOLLOW_UPS]]
+    new = dict.fromkeys(
+        name for point in points for name in names(point["text"]) if name not in known
+    )
+    follow_ups = [
+        {"question": f"What about {name}?", "score": 50} for name in list(new)[:MOST_FOLLOW_UPS]
+    ]
     return {"points": points, "follow_ups": follow_ups}
 
 
@@ -324,7 +437,9 @@ def direct(fields: Fields) -> Answered:
 
 
 def judge(fields: Fields) -> Answered:
-    """The answer with more different content words; of directness always the one shown first: a bias that is known."""
+    """The answer with more different content words; of directness always the one shown first: a
+    bias that is known.
+    """
     if _text(fields, "criterion").startswith("directness"):
         return {"reason": "It is shown first.", "winner": "first"}
     first, second = (len(content_words(_text(fields, name))) for name in ("first", "second"))
@@ -333,7 +448,9 @@ def judge(fields: Fields) -> Answered:
 
 
 def grade(fields: Fields) -> Answered:
-    """The share of the right answer's content words that the answer has, of 100; without one ten for each word."""
+    """The share of the right answer's content words that the answer has, of 100; without one ten
+    for each word.
+    """
     right, own = content_words(_text(fields, "right")), content_words(_text(fields, "answer"))
     known = _text(fields, "right") != "(none)"
     points = 100 * len(right & own) // max(1, len(right)) if known else min(100, 10 * len(own))
@@ -342,8 +459,15 @@ def grade(fields: Fields) -> Answered:
 
 def describe(fields: Fields) -> Answered:
     """What the titles and samples name."""
-    named = [name for text in _items(fields, "samples") for said in sentences(text) for name in names(said)]
-    return {"description": f"On {', '.join(dict.fromkeys([*_items(fields, 'titles'), *named]))}."[:6000]}
+    named = [
+        name
+        for text in _items(fields, "samples")
+        for said in sentences(text)
+        for name in names(said)
+    ]
+    return {
+        "description": f"On {', '.join(dict.fromkeys([*_items(fields, 'titles'), *named]))}."[:6000]
+    }
 
 
 def users(fields: Fields) -> Answered:
@@ -351,17 +475,28 @@ def users(fields: Fields) -> Answered:
     many, tasks = int(_text(fields, "users")), int(_text(fields, "tasks"))
     return {
         "people": [
-            {"user": f"Reader {user}", "tasks": [f"Task {user}.{task}" for task in range(1, tasks + 1)]}
+            {
+                "user": f"Reader {user}",
+                "tasks": [f"Task {user}.{task}" for task in range(1, tasks + 1)],
+            }
             for user in range(1, many + 1)
         ]
     }
 
 
 def ask_whole(fields: Fields) -> Answered:
-    """Three things of the description to a question, drawn by the task; every task's first question is the same, and
-    its second one asks for what is not there."""
-    things = [thing.strip(" .") for thing in re.split("[,，]", _text(fields, "description").removeprefix("On "))]
-    task, known, number = _text(fields, "task"), _items(fields, "known"), int(_text(fields, "number"))
+    """Three things of the description to a question, drawn by the task; every task's first question
+    is the same, and its second one asks for what is not there.
+    """
+    things = [
+        thing.strip(" .")
+        for thing in re.split("[,，]", _text(fields, "description").removeprefix("On "))
+    ]
+    task, known, number = (
+        _text(fields, "task"),
+        _items(fields, "known"),
+        int(_text(fields, "number")),
+    )
 
     def question(place: int) -> str:
         lot = zlib.crc32(f"{task} {known} {place}".encode())
@@ -373,8 +508,10 @@ def ask_whole(fields: Fields) -> Answered:
 
 
 def ask_part(fields: Fields) -> Answered:
-    """A sentence of the last passage without its last name, which is the answer; of several passages the first one's
-    first sentence is evidence too. What cannot be answered asks how tall a name is."""
+    """A sentence of the last passage without its last name, which is the answer; of several
+    passages the first one's first sentence is evidence too. What cannot be answered asks how tall a
+    name is.
+    """
     kind, passages = _text(fields, "kind").partition(":")[0], _items(fields, "passages")
     numbered = [_numbered(passage.split("\n")[1:]) for passage in passages]
     named = [(number, text, found) for number, text in numbered[-1] if (found := names(text))]
@@ -382,14 +519,21 @@ def ask_part(fields: Fields) -> Answered:
         return {"reason": "No name.", "question": "", "answer": "", "sentences": []}
     number, text, found = named[0]
     if kind == "unanswerable":
-        return {"reason": "Not said.", "question": f"How tall is {found[0]}?", "answer": "", "sentences": []}
+        return {
+            "reason": "Not said.",
+            "question": f"How tall is {found[0]}?",
+            "answer": "",
+            "sentences": [],
+        }
     evidence = [*([numbered[0][0][0]] if len(passages) > 1 else []), number]
     question = f"{text.replace(found[-1], 'what').rstrip('.。')}?"
     return {"reason": "A name.", "question": question, "answer": found[-1], "sentences": evidence}
 
 
 def check_question(fields: Fields) -> Answered:
-    """Themes are global; who built Zorblax and how tall something is nobody says; all else can be answered."""
+    """Themes are global; who built Zorblax and how tall something is nobody says; all else can be
+    answered.
+    """
     question = _text(fields, "question")
     if question.startswith("Which themes"):
         return {"reason": "About the whole.", "verdict": "global"}
@@ -398,19 +542,50 @@ def check_question(fields: Fields) -> Answered:
 
 
 _RULES = (
-    extract, glean, resolve, summarize, relate, report, rewrite, keywords, route, choose, structurize,
-    decompose, answer, tune, plan, plan_table, rate, partial, explore, hypothesize, direct, judge, grade, describe,
-    users, ask_whole, ask_part, check_question,
-)  # fmt: skip
+    extract,
+    glean,
+    resolve,
+    summarize,
+    relate,
+    report,
+    rewrite,
+    keywords,
+    route,
+    choose,
+    structurize,
+    decompose,
+    answer,
+    tune,
+    plan,
+    plan_table,
+    rate,
+    partial,
+    explore,
+    hypothesize,
+    direct,
+    judge,
+    grade,
+    describe,
+    users,
+    ask_whole,
+    ask_part,
+    check_question,
+)
 RULES: Mapping[str, Callable[[Fields], Answered]] = {
-    "filter": judge_passages, "reduce": reduce_points, **{rule.__name__: rule for rule in _RULES},
-}  # fmt: skip
+    "filter": judge_passages,
+    "reduce": reduce_points,
+    **{rule.__name__: rule for rule in _RULES},
+}
 
 
 def answer_step(step: str, fields: Fields) -> Answered:
-    """The rule's answer; NoRuleError for a step that has none or a request without a field that the rule reads."""
+    """The rule's answer; NoRuleError for a step that has none or a request without a field that the
+    rule reads.
+    """
     if step not in RULES:
-        raise NoRuleError(f"there is no rule for the step {step!r}; the steps are {', '.join(RULES)}")
+        raise NoRuleError(
+            f"there is no rule for the step {step!r}; the steps are {', '.join(RULES)}"
+        )
     return RULES[step](fields)
 
 
@@ -429,7 +604,9 @@ def _field(fields: Fields, name: str) -> str | Sequence[str]:
     if name in MAY_BE_EMPTY:
         return fields.get(name, "")
     if name not in fields:
-        raise NoRuleError(f"the request has no field {name!r}; it has {', '.join(fields) or 'none'}")
+        raise NoRuleError(
+            f"the request has no field {name!r}; it has {', '.join(fields) or 'none'}"
+        )
     return fields[name]
 
 

@@ -1,8 +1,9 @@
 """The addresses of the scripted model server.
 
-Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's). Control: `GET /stats`,
-`GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those in force), `POST /settings`
-(`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under `others`.
+Models: `/v1/chat/completions`, `/v1/embeddings`, `/v1/rerank` (as Cohere's and Jina's). Control:
+`GET /stats`, `GET /requests`, `POST /reset`, `POST /misbehave` (a list of rules, in place of those
+in force), `POST /settings` (`{"latency_ms": 50}`). All else is a 404 that `/stats` lists under
+`others`.
 """
 
 import asyncio
@@ -37,8 +38,9 @@ _ERROR_PAGE = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 @dataclass(slots=True)
 class Settings:
-    """What can change while the server runs: seconds from a request to its answer, the length of vectors, and how often
-    the state of a batch is asked for until it is done."""
+    """What can change while the server runs: seconds from a request to its answer, the length of
+    vectors, and how often the state of a batch is asked for until it is done.
+    """
 
     latency: float = 0.0
     dimension: int = 384
@@ -54,21 +56,25 @@ class ModelServer:
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=_LARGEST_BODY)
-        app.add_routes([
-            web.post("/v1/chat/completions", self._counted(self._chat)),
-            web.post("/v1/embeddings", self._counted(self._embeddings)),
-            web.post("/v1/rerank", self._counted(self._rerank)),
-            web.get("/stats", self._stats),
-            web.get("/requests", self._requests),
-            web.post("/reset", self._reset),
-            web.post("/misbehave", self._misbehave),
-            web.post("/settings", self._set),
-            web.route("*", "/{path:.*}", self._other),
-        ])  # fmt: skip
+        app.add_routes(
+            [
+                web.post("/v1/chat/completions", self._counted(self._chat)),
+                web.post("/v1/embeddings", self._counted(self._embeddings)),
+                web.post("/v1/rerank", self._counted(self._rerank)),
+                web.get("/stats", self._stats),
+                web.get("/requests", self._requests),
+                web.post("/reset", self._reset),
+                web.post("/misbehave", self._misbehave),
+                web.post("/settings", self._set),
+                web.route("*", "/{path:.*}", self._other),
+            ]
+        )
         return app
 
     def _counted(self, answer: "Callable[[Call], Awaitable[web.StreamResponse]]") -> Handler:
-        """A handler that counts the call on its way in and out and misbehaves where the script says so."""
+        """A handler that counts the call on its way in and out and misbehaves where the script says
+        so.
+        """
 
         async def handle(request: web.Request) -> web.StreamResponse:
             text = await request.text()
@@ -78,8 +84,16 @@ class ModelServer:
                 return _error(400, f"the request's body is no JSON object: {error}")
             last = request.path.rpartition("/")[2]
             step = last if last in {"embeddings", "rerank"} else _step(body)
-            call = Call(request, body, step, self.script.next(step, text, body), _now() + self.settings.latency)
-            arrived = self.ledger.arrive(request.path, step, text, body, request.headers.get("Authorization"))
+            call = Call(
+                request,
+                body,
+                step,
+                self.script.next(step, text, body),
+                _now() + self.settings.latency,
+            )
+            arrived = self.ledger.arrive(
+                request.path, step, text, body, request.headers.get("Authorization")
+            )
             try:
                 return await _refusal(call) or await answer(call)
             except NoRuleError as error:
@@ -107,17 +121,26 @@ class ModelServer:
             return await _whole(call, encoded(completion(call, reply)))
         options = call.body.get("stream_options")
         with_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-        return await _stream(call, completion_events(call, reply, with_usage=with_usage), "text/event-stream")
+        return await _stream(
+            call, completion_events(call, reply, with_usage=with_usage), "text/event-stream"
+        )
 
     async def _embeddings(self, call: "Call") -> web.StreamResponse:
         given = call.body.get("input")
         texts = [given] if isinstance(given, str) else given
-        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        if (
+            not isinstance(texts, list)
+            or not texts
+            or not all(isinstance(text, str) for text in texts)
+        ):
             raise NoRuleError("`input` is no text and no list of texts")
         vectors = [embed(text, self.settings.dimension) for text in texts]
         call.prompt_tokens = tokens_of(texts)
         usage = {"prompt_tokens": call.prompt_tokens, "total_tokens": call.prompt_tokens}
-        data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
+        data = [
+            {"object": "embedding", "index": place, "embedding": vector}
+            for place, vector in enumerate(vectors)
+        ]
         whole = encoded({"object": "list", "model": call.model, "data": data, "usage": usage})
         return await _whole(call, whole)
 
@@ -131,7 +154,9 @@ class ModelServer:
         scores = [len(wanted & content_words(text)) / (len(wanted) or 1) for text in texts]
         rows = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
         rows.sort(key=lambda row: -row["relevance_score"])
-        return await _whole(call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}}))
+        return await _whole(
+            call, encoded({"results": rows, "usage": {"total_tokens": call.prompt_tokens}})
+        )
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.ledger.stats())
@@ -155,7 +180,9 @@ class ModelServer:
         wanted = await request.json()
         self.settings.latency = float(wanted.get("latency_ms", self.settings.latency * 1000)) / 1000
         self.settings.dimension = int(wanted.get("dimension", self.settings.dimension))
-        return web.json_response({"latency_ms": self.settings.latency * 1000, "dimension": self.settings.dimension})
+        return web.json_response(
+            {"latency_ms": self.settings.latency * 1000, "dimension": self.settings.dimension}
+        )
 
     async def _other(self, request: web.Request) -> web.Response:
         self.ledger.others.append(f"{request.method} {request.path_qs}")
@@ -180,7 +207,11 @@ def encoded(value: object) -> bytes:
 
 def completion(call: "Call", reply: Reply) -> Json:
     """`/v1/chat/completions` in one piece."""
-    message: dict[str, object] = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
+    message: dict[str, object] = {
+        "role": "assistant",
+        "content": reply.content,
+        "refusal": reply.refusal,
+    }
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
     return {**_head(call, "chat.completion"), "choices": [choice], "usage": call.usage}
 
@@ -293,8 +324,12 @@ async def _whole(call: Call, body: bytes) -> web.StreamResponse:
     return await _stream(call, pieces, "application/json", length=len(body))
 
 
-async def _stream(call: Call, pieces: Iterator[bytes], kind: str, length: int | None = None) -> web.StreamResponse:
-    """A body piece by piece; `drip` waits between them, `cut` resets the connection after the second."""
+async def _stream(
+    call: Call, pieces: Iterator[bytes], kind: str, length: int | None = None
+) -> web.StreamResponse:
+    """A body piece by piece; `drip` waits between them, `cut` resets the connection after the
+    second.
+    """
     await call.wait()
     response = web.StreamResponse(headers={"Content-Type": kind})
     response.content_length = length
@@ -318,10 +353,17 @@ def _now() -> float:
 def _abort(request: web.Request) -> None:
     """Close the connection by a reset, as a crashed server or a proxy does."""
     if request.transport is not None:
-        request.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+        request.transport.get_extra_info("socket").setsockopt(
+            SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0)
+        )
         request.transport.abort()
 
 
 def _error(status: int, message: str) -> web.Response:
-    body: Mapping[str, object] = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    body: Mapping[str, object] = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": None,
+        "code": None,
+    }
     return web.json_response({"error": body}, status=status)

@@ -13,7 +13,9 @@ BODY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10
 
 @contextmanager
 def dripping(beginning: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Its address, and the requests that came; what follows the beginning is one letter, fifty times a second."""
+    """Its address, and the requests that came; what follows the beginning is one letter, fifty
+    times a second.
+    """
     requests: list[bytes] = []
     over = threading.Event()
 

@@ -1,9 +1,9 @@
 """The misbehaviour of the scripted server: on which request, and in whose words.
 
-A script is a list of rules. Each rule counts the requests that it is about: all, or those of a `step` (`embeddings`
-is one), those that hold `text`, whose body has `key`, or of more than `over` tokens. It fires on the `nth` of them and
-the `times - 1` that follow, or, without it, on all; never more than `times` times. The first rule that fires decides;
-every rule counts.
+A script is a list of rules. Each rule counts the requests that it is about: all, or those of a
+`step` (`embeddings` is one), those that hold `text`, whose body has `key`, or of more than `over`
+tokens. It fires on the `nth` of them and the `times - 1` that follow, or, without it, on all; never
+more than `times` times. The first rule that fires decides; every rule counts.
 """
 
 import json
@@ -19,16 +19,41 @@ from tests.server.wire import texts_of
 
 # Answered instead of the model, with the status and body that the named server gives.
 Refused = Literal[
-    "rate_limit", "quota", "server_error", "unauthorized", "no_model",
-    "overflow_openai", "unsupported", "error_in_success", "no_system", "stream_alone", "short_answers",
-]  # fmt: skip
-# The connection itself: closed at once, closed within the body, no answer for `seconds`, the body in small pieces.
+    "rate_limit",
+    "quota",
+    "server_error",
+    "unauthorized",
+    "no_model",
+    "overflow_openai",
+    "unsupported",
+    "error_in_success",
+    "no_system",
+    "stream_alone",
+    "short_answers",
+]
+# The connection itself: closed at once, closed within the body, no answer for `seconds`, the body
+# in small pieces.
 Broken = Literal["reset", "cut", "hang", "drip"]
 # A success whose message is not what was asked for.
 Spoiled = Literal[
-    "empty", "refusal", "refusal_field", "malformed", "truncated", "fenced", "html", "thinking",
-    "content_filter", "overflow_silent", "nothing", "twice", "says_only", "says_too", "writes", "loose", "round",
-]  # fmt: skip
+    "empty",
+    "refusal",
+    "refusal_field",
+    "malformed",
+    "truncated",
+    "fenced",
+    "html",
+    "thinking",
+    "content_filter",
+    "overflow_silent",
+    "nothing",
+    "twice",
+    "says_only",
+    "says_too",
+    "writes",
+    "loose",
+    "round",
+]
 Kind = Refused | Broken | Spoiled
 REFUSAL = "I'm sorry, but I can't help with that request."
 SHORT_ANSWER = 1500  # tokens that `short_answers` allows
@@ -36,10 +61,11 @@ THOUGHT = 'The text names things. Perhaps {"entities": []}? No: I look again, th
 
 
 class Rule(BaseModel):
-    """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no header.
+    """When to misbehave and how. `retry_after` is the header's text: seconds or a date; none, no
+    header.
 
-    `says` stands in the message of every refusal, in place of what was asked for (`says_only`), behind each text in
-    it (`says_too`), or is the whole answer (`writes`).
+    `says` stands in the message of every refusal, in place of what was asked for (`says_only`),
+    behind each text in it (`says_too`), or is the whole answer (`writes`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +84,9 @@ class Rule(BaseModel):
 
     @property
     def read_at_most(self) -> int | None:
-        """How many tokens of a request are read where the server cuts it without a word, as Ollama does."""
+        """How many tokens of a request are read where the server cuts it without a word, as Ollama
+        does.
+        """
         return self.over if self.kind == "overflow_silent" else None
 
 
@@ -70,7 +98,11 @@ class _Counted:
 
     def fires(self, step: str, text: str, body: Mapping[str, object]) -> bool:
         rule = self.rule
-        if rule.step not in {None, step} or (rule.text or "") not in text or (rule.key and rule.key not in body):
+        if (
+            rule.step not in {None, step}
+            or (rule.text or "") not in text
+            or (rule.key and rule.key not in body)
+        ):
             return False
         if rule.over is not None and tokens_of(texts_of(body)) <= rule.over:
             return False
@@ -92,7 +124,9 @@ class Script:
         return cls([_Counted(rule) for rule in rules])
 
     def next(self, step: str, text: str, body: Mapping[str, object]) -> Rule | None:
-        """The rule that decides this request, if any, by its body as sent and as read; call once for each request."""
+        """The rule that decides this request, if any, by its body as sent and as read; call once
+        for each request.
+        """
         firing = [counted for counted in self.rules if counted.fires(step, text, body)]
         if not firing:
             return None
@@ -104,27 +138,64 @@ def particular(rule: Rule, body: Mapping[str, object]) -> Mapping[str, object] |
     """What a server says that takes requests only as it wants them, in other bodies than OpenAI's;
     None for a request that it takes, and for other kinds."""
     turns, most = body.get("messages"), body.get("max_tokens")
-    roles = [turn.get("role") for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
+    roles = (
+        [turn.get("role") for turn in turns if isinstance(turn, dict)]
+        if isinstance(turns, list)
+        else []
+    )
     if rule.kind == "no_system" and "system" in roles:
-        return {"object": "error", "message": "System role not supported", "type": "BadRequestError", "code": 400}
+        return {
+            "object": "error",
+            "message": "System role not supported",
+            "type": "BadRequestError",
+            "code": 400,
+        }
     if rule.kind == "stream_alone" and not body.get("stream"):
         return {"detail": "This model only supports stream mode."}
     if rule.kind == "short_answers" and isinstance(most, int) and most > SHORT_ANSWER:
         places = ["body", "max_tokens"]
-        return {"detail": [{"loc": places, "msg": f"Input should be at most {SHORT_ANSWER}", "input": most}]}
+        return {
+            "detail": [
+                {"loc": places, "msg": f"Input should be at most {SHORT_ANSWER}", "input": most}
+            ]
+        }
     return None
 
 
-def refused(rule: Rule, model: str, tokens: int) -> tuple[int, Mapping[str, str], Mapping[str, object]] | None:
-    """Status, headers and body of a request that the server turns down; None for a kind that answers."""
+def refused(
+    rule: Rule, model: str, tokens: int
+) -> tuple[int, Mapping[str, str], Mapping[str, object]] | None:
+    """Status, headers and body of a request that the server turns down; None for a kind that
+    answers.
+    """
     after = {"Retry-After": rule.retry_after} if rule.retry_after else {}
     shown = f"maximum context length is {rule.over or tokens // 2} tokens"
     known: dict[str, tuple[int, str, str, str | int | None]] = {
-        "rate_limit": (429, "Rate limit reached: too many requests per minute.", "requests", "rate_limit_exceeded"),
-        "quota": (429, "You exceeded your current quota; check your plan.", "insufficient_quota", "insufficient_quota"),
+        "rate_limit": (
+            429,
+            "Rate limit reached: too many requests per minute.",
+            "requests",
+            "rate_limit_exceeded",
+        ),
+        "quota": (
+            429,
+            "You exceeded your current quota; check your plan.",
+            "insufficient_quota",
+            "insufficient_quota",
+        ),
         "server_error": (rule.status, "The server had an error.", "server_error", None),
-        "unauthorized": (401, "Incorrect API key provided: sk-…", "invalid_request_error", "invalid_api_key"),
-        "no_model": (404, f"The model `{model}` does not exist.", "invalid_request_error", "model_not_found"),
+        "unauthorized": (
+            401,
+            "Incorrect API key provided: sk-…",
+            "invalid_request_error",
+            "invalid_api_key",
+        ),
+        "no_model": (
+            404,
+            f"The model `{model}` does not exist.",
+            "invalid_request_error",
+            "model_not_found",
+        ),
         "overflow_openai": (
             400,
             f"This model's {shown}. However, your messages resulted in {tokens} tokens.",
@@ -164,7 +235,9 @@ def spoiled(rule: Rule, content: str) -> Reply:
         "refusal_field": Reply(None, refusal=REFUSAL),
         "malformed": Reply(_malformed(content)),
         "truncated": Reply(half, finish="length"),
-        "fenced": Reply(f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."),
+        "fenced": Reply(
+            f"Here is the result:\n```json\n{content}\n```\nLet me know if you need more."
+        ),
         "thinking": Reply(f"<think>\n{THOUGHT}\n</think>\n\n{content}"),
         "nothing": Reply(_emptied(content)),
         "loose": Reply(_loose(content)),
@@ -190,7 +263,9 @@ def _loose(content: str) -> str:
 def _round(content: str) -> str:
     """Records whose last one is said again and again, until the answer is cut."""
     *records, end = content.split("\n")
-    return content if content.startswith("{") else "\n".join([*records, *records[-1:] * 50, end[:1]])
+    return (
+        content if content.startswith("{") else "\n".join([*records, *records[-1:] * 50, end[:1]])
+    )
 
 
 def _malformed(content: str) -> str:
@@ -208,7 +283,12 @@ def _instead(content: str, said: str) -> str:
 def _with(content: str, said: str) -> str:
     """Every text in the answer with this behind it: the values of JSON, the last column of records."""
     if not content.startswith("{"):
-        return re.sub(r"(?<=\t)[^\t\n]*[A-Za-z][^\t\n]*$", lambda cell: f"{cell[0]} {said}", content, flags=re.M)
+        return re.sub(
+            r"(?<=\t)[^\t\n]*[A-Za-z][^\t\n]*$",
+            lambda cell: f"{cell[0]} {said}",
+            content,
+            flags=re.M,
+        )
 
     def longer(value: object) -> object:
         if isinstance(value, dict):

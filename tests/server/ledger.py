@@ -1,4 +1,6 @@
-"""What was asked of the scripted server: calls, tokens, repeats, the most at once, and every address reached for."""
+"""What was asked of the scripted server: calls, tokens, repeats, the most at once, and every
+address reached for.
+"""
 
 import hashlib
 import time
@@ -18,7 +20,9 @@ def _counted(text: str) -> int:
 
 
 def tokens_of(texts: list[str]) -> int:
-    """Tokens of a chat's messages, the format's own included; a text that came before is not encoded again."""
+    """Tokens of a chat's messages, the format's own included; a text that came before is not
+    encoded again.
+    """
     return sum(_counted(text) + _MESSAGE_OVERHEAD for text in texts) + _MESSAGE_OVERHEAD
 
 
@@ -39,8 +43,12 @@ class Ledger:
         self.repeated = 0
         self.dropped = 0
 
-    def arrive(self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None) -> dict[str, object]:
-        """A request came in, `text` as sent and `body` as read; `depart` follows, with what this gives."""
+    def arrive(
+        self, path: str, step: str, text: str, body: Mapping[str, object], key: str | None
+    ) -> dict[str, object]:
+        """A request came in, `text` as sent and `body` as read; `depart` follows, with what this
+        gives.
+        """
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self._of(step)["calls"] += 1
@@ -58,12 +66,16 @@ class Ledger:
         self._seen.add(digest)
         return row
 
-    def depart(self, row: dict[str, object], kind: str, prompt: int = 0, completion: int = 0) -> None:
+    def depart(
+        self, row: dict[str, object], kind: str, prompt: int = 0, completion: int = 0
+    ) -> None:
         """It was answered: `kind` is "answered", "refused" or a kind of misbehaviour."""
         self.in_flight -= 1
         self.kinds[kind] += 1
         row["tokens"] = prompt + completion
-        self._of(str(row["step"])).update({"prompt_tokens": prompt, "completion_tokens": completion})
+        self._of(str(row["step"])).update(
+            {"prompt_tokens": prompt, "completion_tokens": completion}
+        )
 
     def stats(self) -> Mapping[str, object]:
         """All counters as JSON."""

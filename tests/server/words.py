@@ -1,7 +1,8 @@
-"""The sentences, names, figures and content words of a text, and its vector, by rules that fit on a page.
+"""The sentences, names, figures and content words of a text, and its vector, by rules that fit on a
+page.
 
-The rules are the server's own, apart from the project's: a test that compares an answer with its text must not rest on
-the code that it tests.
+The rules are the server's own, apart from the project's: a test that compares an answer with its
+text must not rest on the code that it tests.
 """
 
 import re
@@ -47,7 +48,9 @@ def sentences(text: str) -> list[str]:
 
 
 def names(sentence: str) -> list[str]:
-    """Names in order, each once, exactly as written: capitalised spans, one word only inside a sentence."""
+    """Names in order, each once, exactly as written: capitalised spans, one word only inside a
+    sentence.
+    """
     if is_chinese(sentence):
         found = [
             (m.start(1), m.group(1))
@@ -82,12 +85,20 @@ def terms(text: str) -> list[str]:
 
 
 def content_words(text: str) -> set[str]:
-    """The terms that carry meaning: no common word, none of two letters; pairs of Han characters and figures count."""
-    return {term for term in set(terms(text)) - _COMMON if len(term) > 2 or term[0].isdigit() or _HAN.match(term)}
+    """The terms that carry meaning: no common word, none of two letters; pairs of Han characters
+    and figures count.
+    """
+    return {
+        term
+        for term in set(terms(text)) - _COMMON
+        if len(term) > 2 or term[0].isdigit() or _HAN.match(term)
+    }
 
 
 def embed(text: str, dimension: int) -> list[float]:
-    """Each term adds 1 or -1 at the place that its hash names; of length 1, also for a text without words."""
+    """Each term adds 1 or -1 at the place that its hash names; of length 1, also for a text without
+    words.
+    """
     vector = np.zeros(dimension)
     for term in terms(text):
         hashed = zlib.crc32(term.encode())

@@ -45,7 +45,9 @@ def start(workspace: Path) -> Iterator[Start]:
     """Starts services that end with the test."""
     with ExitStack() as stack:
 
-        def begin(key: str = "", limits: RequestLimits | None = None, **service: object) -> httpx.Client:
+        def begin(
+            key: str = "", limits: RequestLimits | None = None, **service: object
+        ) -> httpx.Client:
             return stack.enter_context(client_of(workspace, key, limits, **service))
 
         yield begin
@@ -60,7 +62,9 @@ def client_of(
     headers = {"authorization": f"Bearer {key}"} if key else {}
     with (
         serving(app, port=0) as address,
-        httpx.Client(base_url=address, headers=headers, timeout=PATIENCE, trust_env=False) as client,
+        httpx.Client(
+            base_url=address, headers=headers, timeout=PATIENCE, trust_env=False
+        ) as client,
     ):
         yield client
 

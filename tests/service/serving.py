@@ -1,4 +1,6 @@
-"""A service in this process for tests and pictures: the application on a port of its own, over a fresh workspace."""
+"""A service in this process for tests and pictures: the application on a port of its own, over a
+fresh workspace.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,6 @@
-"""Who the service lets in, and what it does with requests that are too large, too slow, too many or from elsewhere."""
+"""Who the service lets in, and what it does with requests that are too large, too slow, too many or
+from elsewhere.
+"""
 
 import json
 import logging
@@ -37,7 +39,9 @@ def refused(answer: httpx.Response, status: int, kind: str) -> dict[str, str]:
 def raw(client: httpx.Client, head: str, body: bytes = b"") -> str:
     """What the service answers to bytes as they are; nothing further is sent."""
     place = urlsplit(str(client.base_url))
-    with closing(socket.create_connection((place.hostname, place.port), timeout=PATIENCE)) as connection:
+    with closing(
+        socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
+    ) as connection:
         connection.sendall(head.replace("\n", "\r\n").encode() + body)
         answer = b""
         while b"}}" not in answer and (piece := connection.recv(65536)):
@@ -48,13 +52,22 @@ def raw(client: httpx.Client, head: str, body: bytes = b"") -> str:
 def test_without_a_key_nothing_is_told_but_that_it_works(start: Start) -> None:
     (key,), rows = keys_of("ask")
     client = start(keys=rows)
-    for method, path in (("GET", "/api/v1/status"), ("GET", "/v1/models"), ("GET", "/metrics"), ("POST", "/mcp")):
+    for method, path in (
+        ("GET", "/api/v1/status"),
+        ("GET", "/v1/models"),
+        ("GET", "/metrics"),
+        ("POST", "/mcp"),
+    ):
         answer = client.request(method, path)
         refused(answer, 401, "KeyMissing")
         assert answer.headers["www-authenticate"] == "Bearer"
     assert client.get("/health").json() == {"status": "ok"}
     assert client.get("/ready").status_code in {200, 503}
-    for headers in ({"authorization": "Bearer " + key[:-1]}, {"x-api-key": rows[0]}, {"authorization": "Basic " + key}):
+    for headers in (
+        {"authorization": "Bearer " + key[:-1]},
+        {"x-api-key": rows[0]},
+        {"authorization": "Basic " + key},
+    ):
         refused(client.get("/v1/models", headers=headers), 401, "KeyMissing")
     for headers in ({"authorization": "bearer " + key}, {"x-api-key": key}):
         assert client.get("/v1/models", headers=headers).status_code == 200
@@ -65,14 +78,26 @@ def test_a_role_may_do_what_it_includes(start: Start, tmp_path: Path) -> None:
     client = start(keys=rows)
 
     def status(method: str, path: str, key: str, **more: object) -> int:
-        return client.request(method, path, headers={"authorization": f"Bearer {key}"}, **more).status_code  # type: ignore[arg-type]
+        return client.request(
+            method, path, headers={"authorization": f"Bearer {key}"}, **more
+        ).status_code  # type: ignore[arg-type]
 
     upload = ("PUT", "/api/v1/documents/a.txt?index=false")
-    assert [status(*upload, key, content=b"text") for key in (asking, editing, admin)] == [403, 202, 202]
+    assert [status(*upload, key, content=b"text") for key in (asking, editing, admin)] == [
+        403,
+        202,
+        202,
+    ]
     named = {"sources": [str(tmp_path / "not there")]}
-    assert [status("POST", "/api/v1/index-runs", key, json=named) for key in (asking, editing)] == [403, 403]
+    assert [status("POST", "/api/v1/index-runs", key, json=named) for key in (asking, editing)] == [
+        403,
+        403,
+    ]
     assert status("POST", "/api/v1/index-runs", admin, json=named) == 202
-    assert [status("DELETE", "/api/v1/documents/none", key) for key in (asking, editing)] == [403, 404]
+    assert [status("DELETE", "/api/v1/documents/none", key) for key in (asking, editing)] == [
+        403,
+        404,
+    ]
     assert [status("GET", "/api/v1/status", key) for key in (asking, editing, admin)] == [200] * 3
 
 
@@ -89,11 +114,17 @@ def test_settings_are_shown_without_keys(start: Start, monkeypatch: pytest.Monke
 def test_a_key_has_so_many_tokens_a_day_whatever_way_it_asks(
     start: Start, model_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
+    for name, value in (
+        ("LM", "openai/m"),
+        ("LM_BASE_URL", model_server.base_url),
+        ("LM_API_KEY", "k"),
+    ):
         monkeypatch.setenv(f"TRELLIS_{name}", value)
     (one, other), rows = keys_of("ask", "edit")
     client = start(key=one, keys=rows, tokens_a_day=1)
-    assert client.post(ASK, json={"question": QUESTION}).status_code == 200, "what takes the last of them is answered"
+    assert client.post(ASK, json={"question": QUESTION}).status_code == 200, (
+        "what takes the last of them is answered"
+    )
     error = refused(client.post(ASK, json={"question": QUESTION}), 429, "TooOften")
     assert "1 tokens of models a day" in error["message"]
     chat = {"model": "trellis", "messages": [{"role": "user", "content": QUESTION}]}
@@ -104,7 +135,9 @@ def test_a_key_has_so_many_tokens_a_day_whatever_way_it_asks(
     accept = {"accept": "application/json, text/event-stream"}
     assert "tokens of models a day" in client.post("/mcp", json=call, headers=accept).text
     assert client.get("/api/v1/documents").status_code == 200
-    allowed = client.post(ASK, json={"question": QUESTION}, headers={"authorization": f"Bearer {other}"})
+    allowed = client.post(
+        ASK, json={"question": QUESTION}, headers={"authorization": f"Bearer {other}"}
+    )
     assert allowed.status_code == 200
 
 
@@ -133,7 +166,9 @@ def test_a_day_has_so_many_tokens_and_so_much_money(
 def test_money_is_limited_only_where_prices_are_known(
     start: Start, model_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert start(usd_a_day=0.01).post(ASK, json={"question": QUESTION}).status_code == 200, "offline nothing is spent"
+    assert start(usd_a_day=0.01).post(ASK, json={"question": QUESTION}).status_code == 200, (
+        "offline nothing is spent"
+    )
     for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url)):
         monkeypatch.setenv(f"TRELLIS_{name}", value)
     with pytest.raises(UsageError, match="price of openai/m") as refusal:
@@ -144,14 +179,22 @@ def test_money_is_limited_only_where_prices_are_known(
 def test_what_a_question_took_counts_though_it_failed(
     start: Start, model_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("LM", "openai/m"), ("LM_BASE_URL", model_server.base_url), ("LM_API_KEY", "k")):
+    for name, value in (
+        ("LM", "openai/m"),
+        ("LM_BASE_URL", model_server.base_url),
+        ("LM_API_KEY", "k"),
+    ):
         monkeypatch.setenv(f"TRELLIS_{name}", value)
     client = start(tokens_a_day=1)
     model_server.misbehave({"kind": "unauthorized", "step": "answer"})
     asked = {"question": "Where was he born?", "history": [QUESTION, "Tomas Reyd designed it."]}
     assert client.post(ASK, json=asked).status_code == 502
     refused(client.post("/api/v1/retrieve", json={"question": QUESTION}), 429, "TooOften")
-    counted = [line for line in client.get("/metrics").text.splitlines() if line.startswith("trellis_tokens_total{")]
+    counted = [
+        line
+        for line in client.get("/metrics").text.splitlines()
+        if line.startswith("trellis_tokens_total{")
+    ]
     assert len(counted) == 2
     assert all(float(line.split()[-1]) > 0 for line in counted)
 
@@ -171,11 +214,17 @@ def test_a_key_has_so_many_requests_a_minute(start: Start) -> None:
 def test_pages_of_others_may_not_call(start: Start) -> None:
     client = start(origins=["https://chat.example"])
     refused(
-        client.post(ASK, json={"question": QUESTION}, headers={"origin": "https://evil.example"}), 403, "NotAllowed"
+        client.post(ASK, json={"question": QUESTION}, headers={"origin": "https://evil.example"}),
+        403,
+        "NotAllowed",
     )
-    # A name that was made to lead to this machine: the page of that name would be on its own origin.
+    # A name that was made to lead to this machine: the page of that name would be on its own
+    # origin.
     refused(client.get("/api/v1/status", headers={"host": "evil.example:80"}), 403, "NotAllowed")
-    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    preflight = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
     allowed = client.options(ASK, headers={"origin": "https://chat.example", **preflight})
     assert allowed.headers["access-control-allow-origin"] == "https://chat.example"
     assert (
@@ -183,7 +232,12 @@ def test_pages_of_others_may_not_call(start: Start) -> None:
         not in client.options(ASK, headers={"origin": "https://evil.example", **preflight}).headers
     )
     # What a page may send without asking first is not taken for JSON.
-    assert client.post(ASK, content=b'{"question": "x"}', headers={"content-type": "text/plain"}).status_code == 422
+    assert (
+        client.post(
+            ASK, content=b'{"question": "x"}', headers={"content-type": "text/plain"}
+        ).status_code
+        == 422
+    )
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_comes(start: Start, workspace: Path) -> None:
@@ -195,7 +249,11 @@ def test_a_body_that_is_too_large_is_refused_before_it_comes(start: Start, works
     pieces = (b"x" * 400 for _ in range(5))  # without a length it is counted as it comes
     refused(client.put("/api/v1/documents/big.txt", content=pieces), 413, "TooLarge")
     assert not [path for path in (workspace / "uploads").rglob("*") if path.is_file()]
-    refused(client.post(ASK, content=b" " * (2 << 20), headers={"content-type": "application/json"}), 413, "TooLarge")
+    refused(
+        client.post(ASK, content=b" " * (2 << 20), headers={"content-type": "application/json"}),
+        413,
+        "TooLarge",
+    )
     assert raw(client, head.replace("1000000000", "-5")).startswith("HTTP/1.1 400")
 
 
@@ -211,9 +269,22 @@ def test_a_client_that_stops_sending_holds_up_nobody(start: Start) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["../x.md", "a/../../x.md", "/etc/x.md", ".hidden", "a/.b/c.md", "a//b.md", "a\\b.md", "a\nb.md", "x" * 300, ""],
+    [
+        "../x.md",
+        "a/../../x.md",
+        "/etc/x.md",
+        ".hidden",
+        "a/.b/c.md",
+        "a//b.md",
+        "a\\b.md",
+        "a\nb.md",
+        "x" * 300,
+        "",
+    ],
 )
-def test_no_name_of_a_document_leads_out_of_its_folder(name: str, start: Start, workspace: Path) -> None:
+def test_no_name_of_a_document_leads_out_of_its_folder(
+    name: str, start: Start, workspace: Path
+) -> None:
     client = start()
     before = sorted(workspace.parent.rglob("*.md"))
     quoted = "".join(f"%{byte:02x}" for byte in name.encode())
@@ -224,16 +295,26 @@ def test_no_name_of_a_document_leads_out_of_its_folder(name: str, start: Start, 
     assert read.status_code in {200, 404, 405} if not name else read.status_code == 404
 
 
-@pytest.mark.parametrize("name", ["..", "../ws", "/etc", "nothing", "", "default/../default", "de fault"])
+@pytest.mark.parametrize(
+    "name", ["..", "../ws", "/etc", "nothing", "", "default/../default", "de fault"]
+)
 def test_a_workspace_is_a_name_and_never_a_path(name: str, start: Start) -> None:
     client = start()
     for path in ("generations", "documents", "status"):
         refused(client.get(f"/api/v1/{path}", params={"workspace": name}), 404, "UnknownWorkspace")
-    refused(client.post(ASK, json={"question": QUESTION, "workspace": name}), 404, "UnknownWorkspace")
-    refused(client.put("/api/v1/documents/a.txt", params={"workspace": name}, content=b"x"), 404, "UnknownWorkspace")
+    refused(
+        client.post(ASK, json={"question": QUESTION, "workspace": name}), 404, "UnknownWorkspace"
+    )
+    refused(
+        client.put("/api/v1/documents/a.txt", params={"workspace": name}, content=b"x"),
+        404,
+        "UnknownWorkspace",
+    )
 
 
-def test_the_log_tells_what_was_done_and_not_what_was_asked(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_tells_what_was_done_and_not_what_was_asked(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, "trellis.service"):
         for words in (False, True):
             answer = start(log_texts=words).post(ASK, json={"question": QUESTION})
@@ -262,7 +343,9 @@ def test_a_fault_of_ours_tells_nothing_of_itself(start: Start, workspace: Path) 
     assert answer.json()["error"].keys() == ERROR
 
 
-def test_keys_are_read_anew_when_their_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_read_anew_when_their_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "trellis.toml"
     monkeypatch.setenv("TRELLIS_CONFIG", str(file))
     (old, old_row), (new, new_row) = (new_key(name, "ask") for name in ("old", "new"))

@@ -29,7 +29,11 @@ ROOT = Path(__file__).resolve().parents[2]
 BRIDGE = "Orla Bridge was designed by Tomas Reyd. It opened in 1931 and is 412 metres long."
 ROWS = (
     {"id": "towns/bridge.txt", "title": "Orla Bridge", "text": BRIDGE},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Velin."},
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Velin.",
+    },
 )
 
 
@@ -66,12 +70,24 @@ async def called(connected: Client, tool: str, **arguments: object) -> Any:
 async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRELLIS_EMBEDDING": "none"}
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "flows", "mcp", "--workspace", str(workspace)], env=environment
+        command=sys.executable,
+        args=["-m", "flows", "mcp", "--workspace", str(workspace)],
+        env=environment,
     )
     async with Client(command) as connected:
         tools = (await connected.list_tools()).tools
-        assert {tool.name for tool in tools} == {"ask", "retrieve", "entity", "paths", "reports", "source"}
-        assert all(tool.annotations and tool.annotations.read_only_hint and tool.description for tool in tools)
+        assert {tool.name for tool in tools} == {
+            "ask",
+            "retrieve",
+            "entity",
+            "paths",
+            "reports",
+            "source",
+        }
+        assert all(
+            tool.annotations and tool.annotations.read_only_hint and tool.description
+            for tool in tools
+        )
 
         answer = await called(connected, "ask", question="Who designed Orla Bridge?")
         assert "Tomas Reyd" in answer["answer"]
@@ -79,7 +95,11 @@ async def test_a_client_over_stdio_uses_every_tool(workspace: Path) -> None:
         (cited, *_) = answer["citations"]
         assert BRIDGE[cited["start"] : cited["end"]] == cited["quote"]
         source = await called(
-            connected, "source", document=cited["document"], start=cited["start"], length=len(cited["quote"])
+            connected,
+            "source",
+            document=cited["document"],
+            start=cited["start"],
+            length=len(cited["quote"]),
         )
         assert (source["text"], source["length"]) == (cited["quote"], len(BRIDGE))
 
@@ -103,12 +123,16 @@ async def test_documents_and_reports_are_resources(workspace: Path, sessions: Se
         addresses = {resource.name: resource.uri for resource in resources}
         read = await connected.read_resource(addresses["towns/bridge.txt"])
         assert [content.text for content in read.contents] == [BRIDGE]  # type: ignore[union-attr]
-        (report, *_) = [address for address in addresses.values() if address.startswith("trellis://reports/")]
+        (report, *_) = [
+            address for address in addresses.values() if address.startswith("trellis://reports/")
+        ]
         assert (await connected.read_resource(report)).contents[0].text.startswith("# ")  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "nothing"])
-async def test_what_is_not_there_is_told_with_its_remedy(workspace: Path, sessions: Sessions, name: str) -> None:
+async def test_what_is_not_there_is_told_with_its_remedy(
+    workspace: Path, sessions: Sessions, name: str
+) -> None:
     async with client(workspace, sessions) as connected:
         result = await connected.call_tool("source", {"document": name})
         assert result.is_error
@@ -122,9 +146,13 @@ async def test_what_is_not_there_is_told_with_its_remedy(workspace: Path, sessio
 async def test_answers_follow_a_new_generation(tmp_path: Path, sessions: Sessions) -> None:
     workspace = await asyncio.to_thread(indexed, tmp_path, ROWS[:1])
     async with client(workspace, sessions) as connected:
-        assert (await called(connected, "ask", question="Who designed Orla Bridge?"))["generation"] == 1
+        assert (await called(connected, "ask", question="Who designed Orla Bridge?"))[
+            "generation"
+        ] == 1
         await asyncio.to_thread(indexed, tmp_path, ROWS)
-        assert (await called(connected, "ask", question="Where was Tomas Reyd born?"))["generation"] == 2
+        assert (await called(connected, "ask", question="Where was Tomas Reyd born?"))[
+            "generation"
+        ] == 2
 
 
 async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Path) -> None:
@@ -137,15 +165,22 @@ async def test_a_service_gives_the_same_over_http_to_who_has_a_key(workspace: Pa
         for address in ("/mcp", "/mcp/default"):
             async with (
                 httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
-                Client(streamable_http_client(f"{service.url}{address}", http_client=http)) as connected,
+                Client(
+                    streamable_http_client(f"{service.url}{address}", http_client=http)
+                ) as connected,
             ):
                 answer = await called(connected, "ask", question="Who designed Orla Bridge?")
                 assert "Tomas Reyd" in answer["answer"]
-                assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1]["text"]
+                assert (await called(connected, "source", document="reyd"))["text"] == ROWS[1][
+                    "text"
+                ]
         async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as plain:
             counted = (await plain.get(f"{service.url}/metrics")).text
             assert 'trellis_answers_total{fallback="partial"' in counted, (
                 "they are counted, and wait their turn, like others"
             )
             unknown = await plain.post(f"{service.url}/mcp/nothing", json={})
-            assert (unknown.status_code, "default" in unknown.json()["error"]["remedy"]) == (404, True)
+            assert (unknown.status_code, "default" in unknown.json()["error"]["remedy"]) == (
+                404,
+                True,
+            )

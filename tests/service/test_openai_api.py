@@ -34,9 +34,14 @@ def test_a_chat_is_answered_with_footnotes(start: Start) -> None:
 
 def test_a_streamed_chat_is_the_same_answer_in_pieces(start: Start) -> None:
     client = client_for(start)
-    asked = {"model": "trellis-naive", "messages": [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]}
+    asked = {
+        "model": "trellis-naive",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
+    }
     whole = client.chat.completions.create(**asked)
-    chunks = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+    chunks = list(
+        client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True})
+    )
     pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
     assert len(pieces) > 3
     assert "".join(pieces) == whole.choices[0].message.content
@@ -68,19 +73,29 @@ def test_errors_are_those_that_the_client_knows(start: Start) -> None:
 
     client = client_for(start)
     with pytest.raises(openai.NotFoundError, match="no model 'gpt-4'"):
-        client.chat.completions.create(model="gpt-4", messages=[{"role": "user", "content": QUESTION}])
+        client.chat.completions.create(
+            model="gpt-4", messages=[{"role": "user", "content": QUESTION}]
+        )
     with pytest.raises(openai.BadRequestError, match="does not end with a question"):
-        client.chat.completions.create(model="trellis", messages=[{"role": "assistant", "content": "Yes?"}])
+        client.chat.completions.create(
+            model="trellis", messages=[{"role": "assistant", "content": "Yes?"}]
+        )
     image = {"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}
     with pytest.raises(openai.BadRequestError, match="image_url"):
-        client.chat.completions.create(model="trellis", messages=[{"role": "user", "content": [image]}])
+        client.chat.completions.create(
+            model="trellis", messages=[{"role": "user", "content": [image]}]
+        )
     with pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="wrong").models.list()
-    with pytest.raises(openai.BadRequestError, match="cannot read"):  # this workspace has no vectors
+    with pytest.raises(
+        openai.BadRequestError, match="cannot read"
+    ):  # this workspace has no vectors
         client.embeddings.create(model="trellis", input="Orla Bridge")
 
 
-def test_embeddings_are_those_of_the_workspace(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_are_those_of_the_workspace(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "bundled")
     client = client_for(start)
     texts = ["a bridge", "a bridge", "salt"]

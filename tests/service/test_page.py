@@ -1,4 +1,5 @@
-"""The page: Chromium drops a file, asks, opens a citation's source, merges and undoes, and looks into every room.
+"""The page: Chromium drops a file, asks, opens a citation's source, merges and undoes, and looks
+into every room.
 
 Nothing waits for a time: each step waits for what it needs to see.
 """
@@ -16,18 +17,34 @@ from tests.flows.conftest import row
 from tests.server.client import Server
 from tests.service.serving import Served, served, served_workspace
 
-pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'")
+pytest.importorskip(
+    "playwright", reason="the page's tests need playwright: pip install 'trellis-rag[dev]'"
+)
 from playwright.sync_api import Browser, FilePayload, Page, Position, Route, expect
 
 pytestmark = pytest.mark.slow
 WAIT = 300_000  # milliseconds
 expect.set_options(timeout=WAIT)
 ROOT = Path(__file__).resolve().parents[2]
-EVIL = '<img src=x onerror="document.body.dataset.ran=1"><script>document.body.dataset.ran=1</script>'
+EVIL = (
+    '<img src=x onerror="document.body.dataset.ran=1"><script>document.body.dataset.ran=1</script>'
+)
 ROWS = (
-    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Velin."},
-    {"id": "korb", "title": "Ana Korb", "text": "Ana Korb taught in Velin. A. Korb also built Holm Light in 1902."},
+    {
+        "id": "bridge",
+        "title": "Orla Bridge",
+        "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931.",
+    },
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Velin.",
+    },
+    {
+        "id": "korb",
+        "title": "Ana Korb",
+        "text": "Ana Korb taught in Velin. A. Korb also built Holm Light in 1902.",
+    },
     {"s": "Ana Korb", "p": "taught", "o": "Tomas Reyd"},
     {"s": "A. Korb", "p": "built", "o": "Holm Light"},
     {"s": "Tomas Reyd", "p": "designed", "o": "Orla Bridge"},
@@ -41,16 +58,29 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @contextmanager
-def opened(browser: Browser, service: Served, width: int = 1200, **context: object) -> Iterator[Page]:
-    """A page that fails the test for an error in its console, and for a request to anywhere but the service."""
-    inside = browser.new_context(viewport={"width": width, "height": 900}, locale="en-GB", **context)  # type: ignore[arg-type]
+def opened(
+    browser: Browser, service: Served, width: int = 1200, **context: object
+) -> Iterator[Page]:
+    """A page that fails the test for an error in its console, and for a request to anywhere but the
+    service.
+    """
+    inside = browser.new_context(
+        viewport={"width": width, "height": 900}, locale="en-GB", **context
+    )  # type: ignore[arg-type]
     inside.set_default_timeout(WAIT)
     page = inside.new_page()
     errors: list[str] = []
     strange: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: errors.append(message.text) if message.type == "error" else None
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: strange.append(request.url) if not request.url.startswith(service.url) else None)
+    page.on(
+        "request",
+        lambda request: (
+            strange.append(request.url) if not request.url.startswith(service.url) else None
+        ),
+    )
     page.goto(service.url)
     yield page
     assert not errors
@@ -99,7 +129,9 @@ def test_an_answer_opens_its_source_at_the_marked_place_and_stays_over_a_reload(
     assert rated.as_question.answers == ("In the town of Velin.",)
 
 
-def test_a_dropped_file_is_indexed_found_compared_and_forgotten(browser: Browser, tmp_path: Path) -> None:
+def test_a_dropped_file_is_indexed_found_compared_and_forgotten(
+    browser: Browser, tmp_path: Path
+) -> None:
     manual = (ROOT / "examples/corpus/manuals/kestrel-bearing-manual.pdf").read_bytes()
     with served(tmp_path, ROWS) as service, opened(browser, service) as page:
         page.get_by_role("link", name="Documents").click()
@@ -124,7 +156,9 @@ def test_a_dropped_file_is_indexed_found_compared_and_forgotten(browser: Browser
         expect(page.locator("tbody")).to_contain_text("forget")
 
 
-def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: Browser, tmp_path: Path) -> None:
+def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(
+    browser: Browser, tmp_path: Path
+) -> None:
     with served(tmp_path, ROWS) as service, opened(browser, service) as page:
         page.get_by_role("link", name="Graph").click()
         page.get_by_role("link", name="Ana Korb", exact=True).press("Enter")
@@ -166,19 +200,25 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(browser: 
         expect(page.get_by_role("link", name="Holm Light")).to_be_attached()
         box = canvas.bounding_box()
         assert box is not None
-        place = {axis: 46 + node[axis] * (box[side] - 92) for axis, side in (("x", "width"), ("y", "height"))}  # type: ignore[literal-required]
+        place = {
+            axis: 46 + node[axis] * (box[side] - 92)
+            for axis, side in (("x", "width"), ("y", "height"))
+        }  # type: ignore[literal-required]
         canvas.click(position=Position(x=place["x"], y=place["y"]))
         expect(details.get_by_role("heading", name="Holm Light")).to_be_visible()
 
 
-def test_a_page_that_is_drawn_late_leaves_the_keyboard_where_it_was_moved_to(browser: Browser, service: Served) -> None:
+def test_a_page_that_is_drawn_late_leaves_the_keyboard_where_it_was_moved_to(
+    browser: Browser, service: Served
+) -> None:
     with opened(browser, service) as page:
         question = page.get_by_role("textbox", name="Question")
         expect(question).to_be_focused()
         page.get_by_role("link", name="Runs").click()
         expect(page.locator("main")).to_contain_text(re.compile("History|No run yet"))
         held: list[Route] = []
-        page.route("**/about*", lambda route: held.append(route))  # noqa: PLW0108 -- playwright marks its handlers
+        # Playwright marks its handlers.
+        page.route("**/about*", lambda route: held.append(route))  # noqa: PLW0108
         with page.expect_request("**/about*"):
             page.get_by_role("link", name="Ask").click()
         page.get_by_role("link", name="Reports").focus()
@@ -188,9 +228,13 @@ def test_a_page_that_is_drawn_late_leaves_the_keyboard_where_it_was_moved_to(bro
         expect(page.get_by_role("link", name="Reports")).to_be_focused()
 
 
-def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser, service: Served) -> None:
+def test_reports_runs_and_health_are_shown_and_reached_by_keys(
+    browser: Browser, service: Served
+) -> None:
     with opened(browser, service) as page:
-        expect(page.locator("main")).to_contain_text("generation 1")  # until then the bar may be drawn again
+        expect(page.locator("main")).to_contain_text(
+            "generation 1"
+        )  # until then the bar may be drawn again
         page.keyboard.press("Tab")
         page.get_by_role("link", name="Reports").focus()
         page.keyboard.press("Enter")
@@ -206,9 +250,15 @@ def test_reports_runs_and_health_are_shown_and_reached_by_keys(browser: Browser,
         expect(page.locator("main")).to_contain_text("Everything works.")
 
 
-def test_html_and_script_in_documents_titles_questions_and_names_do_not_run(browser: Browser, tmp_path: Path) -> None:
+def test_html_and_script_in_documents_titles_questions_and_names_do_not_run(
+    browser: Browser, tmp_path: Path
+) -> None:
     evil = (
-        {"id": f"e{EVIL}", "title": f"Title {EVIL}", "text": f"{EVIL} Orla Bridge was designed by Tomas Reyd. {EVIL}"},
+        {
+            "id": f"e{EVIL}",
+            "title": f"Title {EVIL}",
+            "text": f"{EVIL} Orla Bridge was designed by Tomas Reyd. {EVIL}",
+        },
         {"s": f"Ana {EVIL}", "p": EVIL, "o": "Orla Bridge"},
     )
     with served(tmp_path, evil) as service, opened(browser, service) as page:
@@ -227,7 +277,9 @@ def test_html_and_script_in_documents_titles_questions_and_names_do_not_run(brow
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (900, "light"), (1600, "dark")])
-def test_every_room_fits_its_width(browser: Browser, service: Served, width: int, scheme: str) -> None:
+def test_every_room_fits_its_width(
+    browser: Browser, service: Served, width: int, scheme: str
+) -> None:
     # `evaluate_all` is a script of a string, which the page's policy forbids like any other
     with opened(browser, service, width, color_scheme=scheme, bypass_csp=True) as page:
         for tab in ("Ask", "Documents", "Graph", "Reports", "Runs", "Health"):
@@ -249,7 +301,9 @@ def test_the_page_speaks_chinese(browser: Browser, service: Served) -> None:
         expect(page.get_by_role("link", name="图谱")).to_be_visible()
 
 
-def test_a_service_with_keys_asks_for_one_and_takes_no_other(browser: Browser, tmp_path: Path) -> None:
+def test_a_service_with_keys_asks_for_one_and_takes_no_other(
+    browser: Browser, tmp_path: Path
+) -> None:
     key, allowed = new_key("reader", "ask")
     with served(tmp_path, ROWS, keys=(allowed,)) as service:
         context = browser.new_context(locale="en-GB")
@@ -277,7 +331,10 @@ def test_what_failed_is_tried_again_and_an_answer_is_stopped(
 ) -> None:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     scripted.misbehave({"step": "extract", "text": "in 1905", "kind": "refusal"})
-    with served(tmp_path, [row(number) for number in range(12)]) as service, opened(browser, service) as page:
+    with (
+        served(tmp_path, [row(number) for number in range(12)]) as service,
+        opened(browser, service) as page,
+    ):
         page.get_by_role("link", name="Documents").click()
         failed = page.locator("section", has_text="What failed")
         expect(failed.locator("li")).to_contain_text("d5")
@@ -288,9 +345,13 @@ def test_what_failed_is_tried_again_and_an_answer_is_stopped(
         page.get_by_role("link", name="Runs").click()
         expect(page.locator("tbody tr", has_text="retry")).to_contain_text("completed")
 
-        scripted.misbehave({"step": "extract", "kind": "hang", "seconds": 600})  # the run cannot end by itself
+        scripted.misbehave(
+            {"step": "extract", "kind": "hang", "seconds": 600}
+        )  # the run cannot end by itself
         page.get_by_role("link", name="Documents").click()
-        late = FilePayload(name="late.txt", mimeType="text/plain", buffer=b"Late Bridge was designed by Ilse Marr.")
+        late = FilePayload(
+            name="late.txt", mimeType="text/plain", buffer=b"Late Bridge was designed by Ilse Marr."
+        )
         page.locator("#files").set_input_files(late)
         card = page.locator(".card")
         expect(card).to_contain_text("Extracting entities")
@@ -322,9 +383,15 @@ DROP = """text => {
 }"""
 
 
-def test_an_empty_workspace_says_how_to_begin_and_answers_from_a_dropped_text(browser: Browser, tmp_path: Path) -> None:
-    # the dropped file is made by a script of a string, which the page's policy forbids like any other
-    with served_workspace(tmp_path / "ws") as service, opened(browser, service, bypass_csp=True) as page:
+def test_an_empty_workspace_says_how_to_begin_and_answers_from_a_dropped_text(
+    browser: Browser, tmp_path: Path
+) -> None:
+    # the dropped file is made by a script of a string, which the page's policy forbids like any
+    # other
+    with (
+        served_workspace(tmp_path / "ws") as service,
+        opened(browser, service, bypass_csp=True) as page,
+    ):
         for tab in ("Graph", "Reports", "Ask"):
             page.get_by_role("link", name=tab, exact=True).click()
             expect(page.locator("main")).to_contain_text("Nothing is indexed yet.")

@@ -1,4 +1,6 @@
-"""The page's files: sent with a strict policy, to who has no key too, and complete in both languages."""
+"""The page's files: sent with a strict policy, to who has no key too, and complete in both
+languages.
+"""
 
 import re
 from pathlib import Path
@@ -28,9 +30,9 @@ def test_who_has_no_key_gets_the_page_and_nothing_else(start: Start) -> None:
 
 def test_nothing_is_loaded_from_elsewhere_and_no_text_becomes_html() -> None:
     for name, text in SCRIPTS.items():
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
-            name
-        )
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+        ), name
         assert not re.search(r"""(?:from|import\(|fetch\()\s*["'`]https?:""", text), name
     page = (FOLDER / "index.html").read_text(encoding="utf-8")
     style = (FOLDER / "style.css").read_text(encoding="utf-8")
@@ -48,18 +50,29 @@ def test_every_word_is_there_in_english_and_chinese() -> None:
     assert len(words) > 150
 
 
-def test_feedback_is_a_question_set_and_goes_with_its_document(start: Start, workspace: Path) -> None:
+def test_feedback_is_a_question_set_and_goes_with_its_document(
+    start: Start, workspace: Path
+) -> None:
     client = start()
-    said = {"question": "Who designed it?", "answer": "Tomas Reyd [1]", "helpful": True, "documents": ["bridge"],
-            "history": ["Orla Bridge?"], "generation": 1}  # fmt: skip
+    said = {
+        "question": "Who designed it?",
+        "answer": "Tomas Reyd [1]",
+        "helpful": True,
+        "documents": ["bridge"],
+        "history": ["Orla Bridge?"],
+        "generation": 1,
+    }
     first = client.post("/api/v1/feedback", json=said).json()
-    again = client.post("/api/v1/feedback", json=said | {"helpful": False, "note": "Ana Korb"}).json()
+    again = client.post(
+        "/api/v1/feedback", json=said | {"helpful": False, "note": "Ana Korb"}
+    ).json()
     assert (first["id"], first["helpful"], again["helpful"]) == (again["id"], True, False)
     client.post("/api/v1/feedback", json=said | {"question": "When?", "documents": ["reyd"]})
     rows = client.get("/api/v1/feedback").json()
     assert [(row["question"], row["answers"], row["gold_documents"]) for row in rows] == [
-        ("Who designed it?", ["Ana Korb"], []), ("When?", ["Tomas Reyd"], ["reyd"]),
-    ]  # fmt: skip
+        ("Who designed it?", ["Ana Korb"], []),
+        ("When?", ["Tomas Reyd"], ["reyd"]),
+    ]
     assert client.delete("/api/v1/documents/bridge").status_code == 200
     assert [row["question"] for row in client.get("/api/v1/feedback").json()] == ["When?"]
 
@@ -83,7 +96,9 @@ def test_a_picture_has_a_place_for_every_entity(start: Start) -> None:
 
 def test_corrections_are_made_listed_and_undone_by_who_may(start: Start) -> None:
     client: httpx.Client = start()
-    merged = client.post("/api/v1/edits", json={"action": "merge", "name": "Tomas Reyd", "other": "Ana Korb"})
+    merged = client.post(
+        "/api/v1/edits", json={"action": "merge", "name": "Tomas Reyd", "other": "Ana Korb"}
+    )
     assert merged.status_code == 200, merged.text
     (edit,) = client.get("/api/v1/edits").json()
     assert (edit["id"], edit["words"]) == (1, "Ana Korb is Tomas Reyd")

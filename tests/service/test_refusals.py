@@ -26,11 +26,17 @@ def test_a_picture_of_a_foreign_page_reaches_nothing(start: Start, site: str) ->
     for path in ("/api/v1/doctor", "/api/v1/status", "/metrics"):
         refused(client.get(path, headers=foreign), 403, "NotAllowed")
     link = {"sec-fetch-site": site, "sec-fetch-mode": "navigate"}
-    assert client.get("/", headers=link).status_code == client.get("/docs", headers=link).status_code == 200
+    assert (
+        client.get("/", headers=link).status_code
+        == client.get("/docs", headers=link).status_code
+        == 200
+    )
     refused(client.get("/api/v1/doctor", headers=link), 403, "NotAllowed")
     allowed = {"sec-fetch-site": site, "origin": "https://chat.example"}
     assert client.get("/api/v1/status", headers=allowed).status_code == 200
-    assert client.get("/api/v1/status", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    assert (
+        client.get("/api/v1/status", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    )
 
 
 def test_each_limit_of_a_body_names_its_own_remedy(start: Start) -> None:
@@ -60,7 +66,9 @@ def test_a_form_is_no_file(start: Start, workspace: Path) -> None:
         ({"new_name": "Reyd, T.", "description": "An\nengineer."}, 200),
     ],
 )
-def test_an_edit_has_words_of_a_bounded_length(start: Start, change: dict[str, str], status: int) -> None:
+def test_an_edit_has_words_of_a_bounded_length(
+    start: Start, change: dict[str, str], status: int
+) -> None:
     answer = start().post(EDITS, json={"action": "change", "name": "Tomas Reyd", **change})
     assert answer.status_code == status, answer.text
 
@@ -68,17 +76,26 @@ def test_an_edit_has_words_of_a_bounded_length(start: Start, change: dict[str, s
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("/v1/chat/completions", {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}),
+        (
+            "/v1/chat/completions",
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+        ),
         ("/v1/chat/completions", {"role": "user", "content": [{"type": "text", "text": None}]}),
         ("/v1/chat/completions", {"role": "user", "content": [{"type": "text"}]}),
     ],
 )
-def test_a_message_that_is_not_read_is_refused(start: Start, path: str, message: dict[str, Any]) -> None:
-    error = refused(start().post(path, json={"model": "trellis", "messages": [message]}), 400, "UsageError")
+def test_a_message_that_is_not_read_is_refused(
+    start: Start, path: str, message: dict[str, Any]
+) -> None:
+    error = refused(
+        start().post(path, json={"model": "trellis", "messages": [message]}), 400, "UsageError"
+    )
     assert error["remedy"] == "Only text can be asked."
 
 
-@pytest.mark.parametrize("line", ["---", "- - -", "> ***", "===", '[1] Trusted (a.md): "x"', "  > **[2]** Trusted"])
+@pytest.mark.parametrize(
+    "line", ["---", "- - -", "> ***", "===", '[1] Trusted (a.md): "x"', "  > **[2]** Trusted"]
+)
 def test_no_text_of_an_answer_looks_like_our_footnotes(start: Start, line: str) -> None:
     answer = Answer.model_validate(start().post(ASK, json={"question": QUESTION}).json())
     shown = with_footnotes(answer.model_copy(update={"answer": f"So it is. [1]\n{line}\nAnd on."}))
@@ -110,4 +127,6 @@ def test_keys_that_contradict_themselves_are_refused(value: str) -> None:
     with pytest.raises(SettingsError, match=r"service\.keys"):
         load_settings(environment={"TRELLIS_SERVICE_KEYS": rows.get(value, value)})
     kept = load_settings(environment={"TRELLIS_SERVICE_KEYS": f"{ann};{again}"})
-    assert kept.service.keys == (ann, again), "an old key and a new one, while the old one is replaced"
+    assert kept.service.keys == (ann, again), (
+        "an old key and a new one, while the old one is replaced"
+    )

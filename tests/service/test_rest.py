@@ -1,4 +1,6 @@
-"""The interface under /api/v1: answers and their events, documents, the graph, reports and generations."""
+"""The interface under /api/v1: answers and their events, documents, the graph, reports and
+generations.
+"""
 
 import json
 from typing import Any
@@ -19,7 +21,10 @@ def events_of(client: httpx.Client, body: dict[str, object]) -> list[tuple[str, 
         assert answer.headers["content-type"].startswith("text/event-stream")
         blocks = "".join(answer.iter_text()).strip().split("\n\n")
     rows = [block.split("\n") for block in blocks]
-    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in rows]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in rows
+    ]
 
 
 def test_an_answer_cites_characters_of_documents_that_can_be_read(start: Start) -> None:
@@ -29,7 +34,9 @@ def test_an_answer_cites_characters_of_documents_that_can_be_read(start: Start) 
     cited = answer.citations[0]
     source = client.get(f"/api/v1/documents/{cited.document}").json()
     assert source["text"][cited.start : cited.end] == cited.quote
-    assert {"document": "bridge", "start": 0, "end": len(BRIDGE), "heading": ""}.items() <= source["spans"][0].items()
+    assert {"document": "bridge", "start": 0, "end": len(BRIDGE), "heading": ""}.items() <= source[
+        "spans"
+    ][0].items()
     assert cited.chunk in {span["chunk"] for span in source["spans"]}
     found = client.post("/api/v1/retrieve", json={"question": QUESTION, "k": 1}).json()
     assert [passage["document"] for passage in found["passages"]] == ["bridge"]
@@ -96,25 +103,41 @@ def test_the_graph_is_read_from_all_sides(start: Start) -> None:
     (first, *_) = get("paths", first="Orla Bridge", second="Velin")["paths"]
     assert (first["entities"][0], first["entities"][-1]) == ("Orla Bridge", "Velin")
     quote = first["steps"][0]["statements"][0]
-    assert get(f"documents/{quote['document']}")["text"][quote["start"] : quote["end"]] == quote["quote"]
+    assert (
+        get(f"documents/{quote['document']}")["text"][quote["start"] : quote["end"]]
+        == quote["quote"]
+    )
     for report in get("reports"):
         assert get(f"reports/{report['community']}")["findings"]
     assert {row["community"] for row in get("reports")} <= {row["id"] for row in get("communities")}
-    assert "Velin" in client.get("/api/v1/entity", params={"name": "Velinn"}).json()["error"]["remedy"]
+    assert (
+        "Velin" in client.get("/api/v1/entity", params={"name": "Velinn"}).json()["error"]["remedy"]
+    )
     assert paths_between.__doc__  # the words of the interface are those of the functions
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "documents/bridg", "entity?name=Velinn", "neighbourhood?name=Velinn", "paths?first=Orla Bridge&second=Velinn",
-        "picture?name=Velinn", "reports/cmt_none", "reports?as_of=9", "diff?before=9", "index-runs/run_none",
-        "status?workspace=none", "entities?workspace=none",
+        "documents/bridg",
+        "entity?name=Velinn",
+        "neighbourhood?name=Velinn",
+        "paths?first=Orla Bridge&second=Velinn",
+        "picture?name=Velinn",
+        "reports/cmt_none",
+        "reports?as_of=9",
+        "diff?before=9",
+        "index-runs/run_none",
+        "status?workspace=none",
+        "entities?workspace=none",
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_a_404_in_the_form_of_all_errors(path: str, start: Start) -> None:
     answer = start().get(f"/api/v1/{path}")
-    assert (answer.status_code, answer.json()["error"].keys()) == (404, {"type", "message", "remedy"})
+    assert (answer.status_code, answer.json()["error"].keys()) == (
+        404,
+        {"type", "message", "remedy"},
+    )
 
 
 def test_the_workspace_tells_of_itself(start: Start) -> None:
@@ -127,7 +150,10 @@ def test_the_workspace_tells_of_itself(start: Start) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/api/v1/ask", "/api/v1/documents/{document}", "/v1/chat/completions"} <= paths.keys()
     counted = client.get("/metrics").text
-    assert 'trellis_requests_total{method="GET",route="/api/v1/generations",status="200"} 1.0' in counted
+    assert (
+        'trellis_requests_total{method="GET",route="/api/v1/generations",status="200"} 1.0'
+        in counted
+    )
 
 
 def test_a_workspace_without_an_index_says_how_to_begin(start: Start, workspace: Any) -> None:

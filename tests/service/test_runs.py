@@ -1,4 +1,6 @@
-"""Index runs of the service: uploads are indexed, forgotten and cancelled, and questions go on meanwhile."""
+"""Index runs of the service: uploads are indexed, forgotten and cancelled, and questions go on
+meanwhile.
+"""
 
 import json
 import os
@@ -32,7 +34,9 @@ def ended(client: httpx.Client, run: dict[str, Any]) -> dict[str, Any]:
     raise AssertionError(f"the run goes on: {now}")
 
 
-def test_what_is_uploaded_is_answered_from_until_it_is_forgotten(start: Start, workspace: Path) -> None:
+def test_what_is_uploaded_is_answered_from_until_it_is_forgotten(
+    start: Start, workspace: Path
+) -> None:
     client = start()
     run = client.put("/api/v1/documents/towers/quillo\u0301n.txt", content=LETTER.encode()).json()
     assert (run["workspace"], run["sources"]) == ("default", [str(workspace / "uploads")])
@@ -51,12 +55,17 @@ def test_what_is_uploaded_is_answered_from_until_it_is_forgotten(start: Start, w
     assert "Peta Lorne" not in client.post("/api/v1/ask", json=asked).text
     assert [row["number"] for row in client.get("/api/v1/generations").json()] == [1, 3]
     text = LETTER.encode()
-    assert not [path for path in workspace.rglob("*") if path.is_file() and text in path.read_bytes()]
+    assert not [
+        path for path in workspace.rglob("*") if path.is_file() and text in path.read_bytes()
+    ]
 
 
 def test_a_run_that_fails_says_why(start: Start, tmp_path: Path) -> None:
     client = start()
-    assert client.post("/api/v1/index-runs", json={}).json()["error"]["message"] == "There is nothing to index."
+    assert (
+        client.post("/api/v1/index-runs", json={}).json()["error"]["message"]
+        == "There is nothing to index."
+    )
     missing = {"sources": [str(tmp_path / "none")]}
     over = ended(client, client.post("/api/v1/index-runs", json=missing).json())
     assert (over["state"], over["error"]["type"]) == ("failed", "SourceNotFound")
@@ -66,10 +75,17 @@ def test_a_run_that_fails_says_why(start: Start, tmp_path: Path) -> None:
 def test_a_run_is_cancelled_without_a_trace(start: Start, workspace: Path) -> None:
     client = start()
     for number in range(3):
-        client.put(f"/api/v1/documents/{number}.txt?index=false", content=LETTER.replace("Q", str(number)).encode())
+        client.put(
+            f"/api/v1/documents/{number}.txt?index=false",
+            content=LETTER.replace("Q", str(number)).encode(),
+        )
     first, second = (client.post("/api/v1/index-runs", json={}).json() for _ in range(2))
-    assert client.delete(f"/api/v1/index-runs/{second['id']}").json()["state"] == "cancelled"  # it waits for the first
-    state = client.delete(f"/api/v1/index-runs/{first['id']}").json()["state"]  # it may be done before it is told
+    assert (
+        client.delete(f"/api/v1/index-runs/{second['id']}").json()["state"] == "cancelled"
+    )  # it waits for the first
+    state = client.delete(f"/api/v1/index-runs/{first['id']}").json()[
+        "state"
+    ]  # it may be done before it is told
     numbers = [row["number"] for row in client.get("/api/v1/generations").json()]
     assert (state, numbers) in [("cancelled", [1]), ("completed", [1, 2])]
     assert ended(client, client.post("/api/v1/index-runs", json={}).json())["state"] == "completed"
@@ -87,7 +103,8 @@ def test_questions_go_on_while_runs_publish(start: Start) -> None:
     for thread in threads:
         thread.start()
     for number in range(2):
-        # The bridge gets another designer with each generation, so an answer tells which it is from.
+        # The bridge gets another designer with each generation, so an answer tells which it is
+        # from.
         words = f"Orla Bridge was designed by Designer Number{number}."
         run = client.put("/api/v1/documents/bridge.txt", content=words.encode()).json()
         assert ended(client, run)["state"] == "completed"
@@ -99,7 +116,11 @@ def test_questions_go_on_while_runs_publish(start: Start) -> None:
     assert last["generation"] == 3
     texts = {1: "", 2: "Number0", 3: "Number1"}
     for answer in [*seen, last]:
-        named = {word for word in ("Number0", "Number1") if any(word in row["text"] for row in answer["passages"])}
+        named = {
+            word
+            for word in ("Number0", "Number1")
+            if any(word in row["text"] for row in answer["passages"])
+        }
         assert named <= {texts[answer["generation"]]}, answer["generation"]
 
 
@@ -114,13 +135,26 @@ def test_a_run_ends_with_the_service(workspace: Path) -> None:
 
 
 def test_a_run_that_is_told_to_end_says_nothing(workspace: Path, tmp_path: Path) -> None:
-    source = write_rows(tmp_path / "rows.jsonl", [{"id": str(i), "text": f"{LETTER} {i}"} for i in range(200)])
+    source = write_rows(
+        tmp_path / "rows.jsonl", [{"id": str(i), "text": f"{LETTER} {i}"} for i in range(200)]
+    )
     command = [sys.executable, "-P", "-m", "flows.service.index_process"]
-    order = {"run": "run_1", "workspace": str(workspace), "full": False, "allow_removals": False, "remake": False}
+    order = {
+        "run": "run_1",
+        "workspace": str(workspace),
+        "full": False,
+        "allow_removals": False,
+        "remake": False,
+    }
     with subprocess.Popen(
-        command, cwd=ROOT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        command,
+        cwd=ROOT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None

@@ -1,4 +1,6 @@
-"""`trellis serve` as a command: what it refuses, the keys that it makes, how it begins and ends; and its containers."""
+"""`trellis serve` as a command: what it refuses, the keys that it makes, how it begins and ends;
+and its containers.
+"""
 
 import json
 import logging
@@ -27,13 +29,30 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def served(*arguments: str, log: Path, **environment: str) -> Iterator[tuple[dict[str, Any], "subprocess.Popen[str]"]]:
+def served(
+    *arguments: str, log: Path, **environment: str
+) -> Iterator[tuple[dict[str, Any], "subprocess.Popen[str]"]]:
     """The command in a process of its own, with what it says of itself."""
-    command = [sys.executable, "-m", "flows", "serve", "--no-prefect", "--json", "--listen", "0", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "flows",
+        "serve",
+        "--no-prefect",
+        "--json",
+        "--listen",
+        "0",
+        *arguments,
+    ]
     with (
         log.open("w") as errors,
         subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **environment}, text=True, stdout=subprocess.PIPE, stderr=errors
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=errors,
         ) as process,
     ):
         try:
@@ -47,7 +66,10 @@ def test_it_serves_until_it_is_told_to_end(workspace: Path, tmp_path: Path) -> N
     log = tmp_path / "log"
     with served("--workspace", str(workspace), log=log) as (facts, process):
         with httpx.Client(base_url=facts["service"], timeout=PATIENCE, trust_env=False) as client:
-            assert "Tomas Reyd" in client.post("/api/v1/ask", json={"question": QUESTION}).json()["answer"]
+            assert (
+                "Tomas Reyd"
+                in client.post("/api/v1/ask", json={"question": QUESTION}).json()["answer"]
+            )
             assert client.get("/health").status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0
@@ -65,13 +87,18 @@ def test_a_new_key_opens_a_service_that_others_can_reach(
     assert main(["serve", "--new-key", "ann:edit", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["key"] not in made["row"]
-    settings = load_settings(environment={"TRELLIS_SERVICE_KEYS": f"{made['row']};{made['row'].replace('ann', 'bob')}"})
+    settings = load_settings(
+        environment={"TRELLIS_SERVICE_KEYS": f"{made['row']};{made['row'].replace('ann', 'bob')}"}
+    )
     assert len(settings.service.keys) == 2
     where = ("--listen", "0.0.0.0:0", "--workspace", str(workspace))
     with served(*where, log=tmp_path / "log", TRELLIS_SERVICE_KEYS=made["row"]) as (facts, _):
-        address = facts["service"].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 -- as it was asked for
+        # As it was asked for.
+        address = facts["service"].replace("0.0.0.0", "127.0.0.1")  # noqa: S104
         headers = {"authorization": f"Bearer {made['key']}"}
-        assert httpx.get(f"{address}/v1/models", headers=headers, trust_env=False).status_code == 200
+        assert (
+            httpx.get(f"{address}/v1/models", headers=headers, trust_env=False).status_code == 200
+        )
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
 
 
@@ -86,7 +113,9 @@ def test_the_log_names_no_document(capsys: pytest.CaptureFixture[str], texts: bo
                 raise ValueError(f"{name} is lost") from error
         except ValueError:
             logging.getLogger("trellis.service").exception("request failed")
-            logging.getLogger("tasks.load.sources").warning("%s cannot be read", name, exc_info=True)
+            logging.getLogger("tasks.load.sources").warning(
+                "%s cannot be read", name, exc_info=True
+            )
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["event"] for line in lines] == [
         "request failed",
@@ -116,7 +145,9 @@ def test_what_cannot_be_served_is_refused_in_words(
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("value", ["ann", "ann:root:" + "0" * 64, "ann:ask:abc", "ann:ask:" + "0" * 64 + ";x"])
+@pytest.mark.parametrize(
+    "value", ["ann", "ann:root:" + "0" * 64, "ann:ask:abc", "ann:ask:" + "0" * 64 + ";x"]
+)
 def test_a_row_that_is_no_key_is_refused_and_not_shown(value: str) -> None:
     with pytest.raises(Exception, match=r"service\.keys") as caught:
         load_settings(environment={"TRELLIS_SERVICE_KEYS": value})
@@ -124,7 +155,9 @@ def test_a_row_that_is_no_key_is_refused_and_not_shown(value: str) -> None:
 
 
 def test_the_containers_fit_together() -> None:
-    compose: Mapping[str, Any] = YAML(typ="safe").load(ROOT / "examples" / "deploy" / "compose.yaml")
+    compose: Mapping[str, Any] = YAML(typ="safe").load(
+        ROOT / "examples" / "deploy" / "compose.yaml"
+    )
     services, volumes = compose["services"], compose["volumes"]
     assert services.keys() == {"database", "server", "setup", "worker", "service", "chroma"}
     for name, service in services.items():
@@ -135,7 +168,11 @@ def test_the_containers_fit_together() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     command = shlex.split(services["service"]["command"])
     _, bound, _ = trellis_app().parse_args(command[1:])
-    typed = (bound.arguments["listen"], bound.arguments["no_prefect"], bound.arguments["common"].workspace)
+    typed = (
+        bound.arguments["listen"],
+        bound.arguments["no_prefect"],
+        bound.arguments["common"].workspace,
+    )
     assert typed == ("0.0.0.0:8100", True, "/data/workspace")
     assert services["service"]["volumes"] == services["worker"]["volumes"]
     host = services["worker"]["environment"]["TRELLIS_CHROMA_URL"]

@@ -69,7 +69,9 @@ def test_a_forgotten_row_leaves_its_upload(
 ) -> None:
     name, content, document, gone, stays = case
     client, uploads, folder = start(), workspace / "uploads", ["--workspace", str(workspace)]
-    assert client.put(f"{DOCUMENTS}/{name}?index=false", content=content.encode()).status_code == 202
+    assert (
+        client.put(f"{DOCUMENTS}/{name}?index=false", content=content.encode()).status_code == 202
+    )
     assert main(["index", str(uploads), *folder]) == 0
     report = client.delete(f"{DOCUMENTS}/{document.replace('#', '%23')}")
     assert (report.status_code, report.json()["uploads"]) == (200, [name]), report.text
@@ -95,9 +97,14 @@ def test_an_upload_that_was_never_read_is_deleted(start: Start, workspace: Path,
 def test_a_name_is_one_however_it_is_spelt(start: Start, workspace: Path) -> None:
     client = start()
     for form in ("NFC", "NFD"):
-        client.put(f"{DOCUMENTS}/{unicodedata.normalize(form, 'Müller.md')}?index=false", content=SECRET.encode())
+        client.put(
+            f"{DOCUMENTS}/{unicodedata.normalize(form, 'Müller.md')}?index=false",
+            content=SECRET.encode(),
+        )
     assert len(list((workspace / "uploads").iterdir())) == 1
-    assert client.delete(f"{DOCUMENTS}/{unicodedata.normalize('NFD', 'Müller.md')}").status_code == 200
+    assert (
+        client.delete(f"{DOCUMENTS}/{unicodedata.normalize('NFD', 'Müller.md')}").status_code == 200
+    )
     assert list((workspace / "uploads").iterdir()) == []
 
 
@@ -107,15 +114,21 @@ def test_the_name_of_a_file_stands_for_its_rows(start: Start, workspace: Path) -
     assert main(["index", str(workspace / "uploads"), "--workspace", str(workspace)]) == 0
     report = client.delete(f"{DOCUMENTS}/rows.jsonl").json()
     assert sorted(report["documents"]) == ["facts", "one", "rows.jsonl#2"]
-    assert not [name for name in ("Peta Lorne", "Ulla Krantz", "Yam Oro") if name in words_in(workspace)]
+    assert not [
+        name for name in ("Peta Lorne", "Ulla Krantz", "Yam Oro") if name in words_in(workspace)
+    ]
     assert client.get(DOCUMENTS).json()["total"] == 3, "what was there before"
 
 
-def test_files_that_quote_what_is_forgotten_are_named(start: Start, workspace: Path, tmp_path: Path) -> None:
+def test_files_that_quote_what_is_forgotten_are_named(
+    start: Start, workspace: Path, tmp_path: Path
+) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "q.txt").write_text(SECRET)
     assert main(["index", str(tmp_path / "docs"), "--workspace", str(workspace)]) == 0
-    (workspace / "tailoring.toml").write_text('[tailoring]\npersona = "an engineer of Quillon Tower"\n')
+    (workspace / "tailoring.toml").write_text(
+        '[tailoring]\npersona = "an engineer of Quillon Tower"\n'
+    )
     report = start().delete(f"{DOCUMENTS}/q.txt").json()
     assert report["files"] == [str(tmp_path / "docs" / "q.txt"), str(workspace / "tailoring.toml")]
 
@@ -129,7 +142,7 @@ def test_an_upload_is_deleted_where_nothing_is_indexed(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-# --- parts -----------------------------------------------------------------------------------------------------------
+# --- parts ----------------------------------------------------------------------------------------
 
 _CUT = """
 import asyncio, sys
@@ -144,9 +157,13 @@ asyncio.run(store_upload(Path(sys.argv[1]), "a/b.txt", pieces()))
 
 
 @pytest.mark.parametrize("command", [["index", "SOURCE"], ["clean"], ["forget", "reyd"], ["serve"]])
-def test_parts_that_a_kill_left_are_removed(workspace: Path, start: Start, command: list[str]) -> None:
+def test_parts_that_a_kill_left_are_removed(
+    workspace: Path, start: Start, command: list[str]
+) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", _CUT, str(workspace)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."}
+        [sys.executable, "-c", _CUT, str(workspace)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": "."},
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -159,7 +176,10 @@ def test_parts_that_a_kill_left_are_removed(workspace: Path, start: Start, comma
     if command == ["serve"]:
         assert start().get("/health").status_code == 200
     else:
-        main([{"SOURCE": source}.get(word, word) for word in command] + ["--workspace", str(workspace)])
+        main(
+            [{"SOURCE": source}.get(word, word) for word in command]
+            + ["--workspace", str(workspace)]
+        )
     assert list((workspace / "uploads").rglob("*")) == []
 
 
@@ -169,13 +189,15 @@ def test_a_file_and_a_folder_have_not_one_name(tmp_path: Path, name: str) -> Non
         yield b"text"
 
     (tmp_path / "uploads" / "a").mkdir(parents=True)
-    (tmp_path / "uploads" / "a" / "b").mkdir() if name == "a/b" else (tmp_path / "uploads" / "a" / "b").write_text("x")
+    (tmp_path / "uploads" / "a" / "b").mkdir() if name == "a/b" else (
+        tmp_path / "uploads" / "a" / "b"
+    ).write_text("x")
     with pytest.raises(UsageError, match="stands where a folder stands"):
         asyncio.run(store_upload(tmp_path, name, pieces()))
     assert not list((tmp_path / "uploads").rglob(".part-*"))
 
 
-# --- two texts under one id ------------------------------------------------------------------------------------------
+# --- two texts under one id -----------------------------------------------------------------------
 
 
 def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_path: Path) -> None:
@@ -189,7 +211,10 @@ def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_
         assert (refused.status_code, refused.json()["error"]["type"]) == (409, "Taken")
         assert not uploads.exists()
         row = json.dumps({"id": "a.txt", "text": OTHER})
-        assert client.put(f"{DOCUMENTS}/rows.jsonl?index=false", content=row.encode()).status_code == 202
+        assert (
+            client.put(f"{DOCUMENTS}/rows.jsonl?index=false", content=row.encode()).status_code
+            == 202
+        )
         assert main(["index", str(tmp_path / "zz"), str(uploads), *folder]) == 0
         assert client.get(f"{DOCUMENTS}/a.txt").json()["text"] == SECRET
         (letter,) = client.get("/api/v1/dead-letters").json()
@@ -198,7 +223,7 @@ def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_
     assert report["files"] == [str(tmp_path / "zz" / "a.txt")]
 
 
-# --- slow clients ----------------------------------------------------------------------------------------------------
+# --- slow clients ---------------------------------------------------------------------------------
 
 HEAD = b"PUT /api/v1/documents/a.txt?index=false HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
 
@@ -226,7 +251,12 @@ def test_a_client_that_leaves_is_no_fault_of_ours(
     client = start()
     with caplog.at_level(logging.INFO, "trellis.service"):
         connected(client).close()
-        wait_for(lambda: [row for row in caplog.records if getattr(row, "fields", {}).get("status") == 499], "its end")
+        wait_for(
+            lambda: [
+                row for row in caplog.records if getattr(row, "fields", {}).get("status") == 499
+            ],
+            "its end",
+        )
     assert not [row for row in caplog.records if row.levelno >= logging.WARNING]
     assert list((workspace / "uploads").rglob("*")) == []
 

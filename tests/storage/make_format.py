@@ -1,4 +1,5 @@
-"""Writes a small workspace as this version does, to be opened by later ones: `python -m tests.storage.make_format`.
+"""Writes a small workspace as this version does, to be opened by later ones: `python -m
+tests.storage.make_format`.
 
 To be run once for each version of the schema, before the next one comes; what it wrote stays.
 """

@@ -111,7 +111,9 @@ def put(staging: Staging, name: str, text: str, embed: bool = True) -> list[Chun
     staging.documents.put_documents([stored])
     staging.documents.put_chunks(chunks, [name])
     staging.documents.put_postings({c.id: {"common": 1, name: 2} for c in chunks})
-    staging.extractions.save_extractions([extraction(c) for c in chunks], {c.id: f"in-{c.id}" for c in chunks})
+    staging.extractions.save_extractions(
+        [extraction(c) for c in chunks], {c.id: f"in-{c.id}" for c in chunks}
+    )
     if embed:
         windows = [window(c) for c in chunks]
         staging.vectors.put(MODEL, {w.text_hash: vector(w.text_hash) for w in windows})
@@ -172,7 +174,9 @@ def publish(
     store: str = "auto",
     embed: bool = True,
 ) -> int:
-    with (place if isinstance(place, Workspace) else served_by(store, place, keep)).write() as staging:
+    with (
+        place if isinstance(place, Workspace) else served_by(store, place, keep)
+    ).write() as staging:
         for name, text in texts.items():
             put(staging, name, text, embed)
         return staging.publish()

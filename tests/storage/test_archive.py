@@ -1,4 +1,6 @@
-"""An archive holds a workspace as it was at one moment, and of a file from elsewhere nothing is believed."""
+"""An archive holds a workspace as it was at one moment, and of a file from elsewhere nothing is
+believed.
+"""
 
 import gzip
 import io
@@ -22,7 +24,9 @@ from tests.faults.disk import full
 from tests.storage.samples import publish, put
 
 Entries = dict[str, bytes]
-REMEMBERED = MemoryEntry(source="a", title="Who?", content="Zoë", evidence=("chk_a_0",), generation=2)
+REMEMBERED = MemoryEntry(
+    source="a", title="Who?", content="Zoë", evidence=("chk_a_0",), generation=2
+)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +80,9 @@ def test_a_workspace_comes_back_equal(root: Path, archive: Path, tmp_path: Path)
 
 
 def test_it_is_whole_while_a_run_writes(tmp_path: Path) -> None:
-    """A run holds the lock, publishes and removes the old generation; the archive is of one moment all the same."""
+    """A run holds the lock, publishes and removes the old generation; the archive is of one moment
+    all the same.
+    """
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
     with Workspace(root, keep_generations=1).write() as staging:
@@ -125,7 +131,9 @@ def sql_of_strangers(root: Path, where: str) -> None:
     with duckdb.connect(str(root / "generations" / "000001" / "generation.duckdb")) as connection:
         if where == "view":
             connection.execute("ALTER TABLE documents RENAME TO hidden")
-            connection.execute("CREATE VIEW documents AS SELECT * REPLACE (version() AS text) FROM hidden")
+            connection.execute(
+                "CREATE VIEW documents AS SELECT * REPLACE (version() AS text) FROM hidden"
+            )
         elif where == "other view":
             connection.execute("CREATE OR REPLACE VIEW relations AS SELECT version() AS id")
         elif where == "macro":
@@ -135,7 +143,9 @@ def sql_of_strangers(root: Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["view", "other view", "macro", "default", *OF_SQLITE])
-def test_a_database_with_more_than_data_is_refused(root: Path, archive: Path, tmp_path: Path, where: str) -> None:
+def test_a_database_with_more_than_data_is_refused(
+    root: Path, archive: Path, tmp_path: Path, where: str
+) -> None:
     copy = copy_of(root, tmp_path / "copy")
     sql_of_strangers(copy, where)
 
@@ -146,7 +156,9 @@ def test_a_database_with_more_than_data_is_refused(root: Path, archive: Path, tm
         manifest["database_bytes"] = len(entries[GENERATION])
         entries["generations/000001/manifest.json"] = json.dumps(manifest).encode()
 
-    with pytest.raises((ArchiveError, WorkspaceFormatError), match=r"other things than ours|version 99"):
+    with pytest.raises(
+        (ArchiveError, WorkspaceFormatError), match=r"other things than ours|version 99"
+    ):
         read_archive(rewritten(archive, tmp_path / "strange.tar", put_in), tmp_path / "ws")
 
 
@@ -160,7 +172,9 @@ def test_an_archive_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_a_damaged_file_is_no_archive(
     archive: Path, tmp_path: Path, compress: Callable[[bytes], bytes], damage: str
 ) -> None:
-    content = bytearray(compress(b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes())))
+    content = bytearray(
+        compress(b"no tar" * 99 if damage == "no tar" else gzip.decompress(archive.read_bytes()))
+    )
     if damage in {"cut", "empty"}:
         del content[len(content) // 2 if damage == "cut" else 0 :]
     elif damage == "flipped":
@@ -171,7 +185,9 @@ def test_a_damaged_file_is_no_archive(
     assert list((tmp_path / "in").iterdir()) == []
 
 
-def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Path, tmp_path: Path) -> None:
+def test_a_target_without_room_is_told_and_holds_no_half(
+    root: Path, archive: Path, tmp_path: Path
+) -> None:
     with full(), pytest.raises(DiskFull, match="Make room"):
         write_archive(root, tmp_path / "kept.tar")
     with full(), pytest.raises(DiskFull, match="Make room"):
@@ -181,16 +197,28 @@ def test_a_target_without_room_is_told_and_holds_no_half(root: Path, archive: Pa
 
 @pytest.mark.parametrize(
     "name",
-    ["uploads/../x", "uploads//x", "uploads/.x", "uploads/", "uploads/a\nb", "programs/a/b.json", "programs/x.py"],
+    [
+        "uploads/../x",
+        "uploads//x",
+        "uploads/.x",
+        "uploads/",
+        "uploads/a\nb",
+        "programs/a/b.json",
+        "programs/x.py",
+    ],
 )
 def test_no_file_of_another_name_is_unpacked(archive: Path, tmp_path: Path, name: str) -> None:
-    strange = rewritten(archive, tmp_path / "strange.tar", lambda entries: entries.update({name: b"{}"}))
+    strange = rewritten(
+        archive, tmp_path / "strange.tar", lambda entries: entries.update({name: b"{}"})
+    )
     with pytest.raises(ArchiveError, match="is not of a workspace"):
         read_archive(strange, tmp_path / "ws")
     assert [path.name for path in tmp_path.iterdir()] == ["strange.tar"]
 
 
 def test_a_compiled_step_that_is_no_json_is_refused(archive: Path, tmp_path: Path) -> None:
-    strange = rewritten(archive, tmp_path / "s.tar", lambda entries: entries.update({"programs/a.json": b"{"}))
+    strange = rewritten(
+        archive, tmp_path / "s.tar", lambda entries: entries.update({"programs/a.json": b"{"})
+    )
     with pytest.raises(ArchiveError, match=r"programs/a\.json cannot be understood"):
         read_archive(strange, tmp_path / "ws")

@@ -72,7 +72,9 @@ class Running:
         import chromadb
         from chromadb.config import Settings
 
-        client = chromadb.HttpClient("127.0.0.1", self.port, settings=Settings(anonymized_telemetry=False))
+        client = chromadb.HttpClient(
+            "127.0.0.1", self.port, settings=Settings(anonymized_telemetry=False)
+        )
         return {collection.name for collection in client.list_collections()}
 
 
@@ -116,7 +118,9 @@ def test_each_generation_has_a_collection_and_takes_it_along(
         with workspace.read(number) as generation:
             assert len({window.document for window in generation.vectors.windows()}) == number
             found = generation.vectors.search(vector("q"), 5, ["d1", "d2"])
-            assert same_ranking(found, generation.vectors.nearest_chunks(vector("q"), 5, ["d1", "d2"]))
+            assert same_ranking(
+                found, generation.vectors.nearest_chunks(vector("q"), 5, ["d1", "d2"])
+            )
             assert len(found) == 5
     # Another workspace on the same server is left alone.
     publish(served(tmp_path / "other", server.url), {"a": "a"})
@@ -176,13 +180,17 @@ def test_what_a_dead_run_left_is_removed_by_the_next(server: Running, tmp_path: 
     assert mine(server, workspace) == names(workspace, 1)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://localhost", "http://localhost:8000/api/v2"]
+)
 def test_an_address_that_is_none_is_refused_at_once(url: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="http://localhost:8000"):
         served(tmp_path, url)
 
 
-def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp_path: Path) -> None:
+def test_the_tenant_and_its_database_are_those_that_are_set(
+    server: Running, tmp_path: Path
+) -> None:
     import chromadb
     from chromadb.config import Settings
 
@@ -198,7 +206,9 @@ def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp
 
     def workspace(database: str) -> Workspace:
         address = ServerAddress(server.url, "acme", database)
-        return Workspace(tmp_path / "ws", 2, open_vector_store("chroma-server", tmp_path / "ws", address))
+        return Workspace(
+            tmp_path / "ws", 2, open_vector_store("chroma-server", tmp_path / "ws", address)
+        )
 
     publish(workspace("handbook"), {"a": "alpha " * 60})
     client = chromadb.HttpClient("127.0.0.1", server.port, tenant="acme", database="handbook")
@@ -210,7 +220,9 @@ def test_the_tenant_and_its_database_are_those_that_are_set(server: Running, tmp
     with workspace("handbook").read() as generation:
         exact = generation.vectors.nearest_chunks(vector("q"), 3)
         assert same_ranking(generation.vectors.search(vector("q"), 3), exact)
-    with pytest.raises(StorageError, match=r"'acme' has no database 'manuals'.*TRELLIS_CHROMA_DATABASE"):
+    with pytest.raises(
+        StorageError, match=r"'acme' has no database 'manuals'.*TRELLIS_CHROMA_DATABASE"
+    ):
         workspace("manuals").write()
     with pytest.raises(StorageError, match=r"has no database 'kb' there \(.*at least 3 characters"):
         workspace("kb").write()
@@ -235,7 +247,8 @@ def guarded(upstream: str, header: str, value: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PUT = do_DELETE = forward  # noqa: N815 -- the names that the handler looks for
+        # The names that the handler looks for.
+        do_GET = do_POST = do_PUT = do_DELETE = forward  # noqa: N815
 
         def log_request(self, code: object = "-", size: object = "-") -> None:
             """Nobody reads it."""

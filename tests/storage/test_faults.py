@@ -107,7 +107,9 @@ def test_errors_of_duckdb_are_told_apart(tmp_path: Path) -> None:
         assert type(fault_of(error, "x")) is StorageError
 
 
-def test_a_disk_that_fills_up_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_fills_up_stops_no_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     db = WorkspaceDatabase(tmp_path / "side.sqlite", reading=True)
     db.model_answers.put("k", "v")
     with full():
@@ -132,14 +134,18 @@ def damaged(content: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
-def test_damage_of_any_kind_stops_no_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_of_any_kind_stops_no_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Of 100 kinds each is passed over by who reads, with one warning at most, and told to who
     writes.
     """
     path = tmp_path / "side.sqlite"
     db = WorkspaceDatabase(path)
     names = [f"name {number}" for number in range(60)]
-    entries = [MemoryEntry(source=name, title=name, content="c" * 200, generation=1) for name in names]
+    entries = [
+        MemoryEntry(source=name, title=name, content="c" * 200, generation=1) for name in names
+    ]
     keys = [f"key {number % 7}" for number in range(60)]
     run = RunRow(kind="index", started="", finished="", state="completed")
 

@@ -11,8 +11,16 @@ from storage.records import Document, Part, Scalar
 from storage.workspace import Generation, Workspace
 
 ROWS: dict[str, tuple[str, str, dict[str, Scalar]]] = {
-    "a": ("Orla Bridge", "en", {"year": 1931, "draft": False, "my key": "x", "metadata.city": "Velin"}),
-    "b": ("Velin's Ferry", "en", {"year": "1950", "draft": True, "note": None, "language": "Velinish"}),
+    "a": (
+        "Orla Bridge",
+        "en",
+        {"year": 1931, "draft": False, "my key": "x", "metadata.city": "Velin"},
+    ),
+    "b": (
+        "Velin's Ferry",
+        "en",
+        {"year": "1950", "draft": True, "note": None, "language": "Velinish"},
+    ),
     "c": ("奥拉桥", "zh", {"date": "2024-05-01", "share": 9.5, "年份": 2024}),
     "d": ("100% Orla", "en", {"a/b~c": "odd", "share": 10}),
 }
@@ -30,10 +38,17 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]
 
 def _document(name: str, title: str, language: str, metadata: dict[str, Scalar]) -> Document:
     part = Part(
-        document=name, source=f"/data/{'notes' if name < 'c' else 'news'}", path=f"/data/{name}.md", kind="text",
-        title=title, text=f"Text of {name}.", metadata=metadata,
-    )  # fmt: skip
-    return Document(id=name, title=title, text=part.text, language=language, parts=(part,), metadata=metadata)
+        document=name,
+        source=f"/data/{'notes' if name < 'c' else 'news'}",
+        path=f"/data/{name}.md",
+        kind="text",
+        title=title,
+        text=f"Text of {name}.",
+        metadata=metadata,
+    )
+    return Document(
+        id=name, title=title, text=part.text, language=language, parts=(part,), metadata=metadata
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +121,9 @@ def test_what_a_filter_finds(generation: Generation, expression: str, found: str
         ("year = 1" + " or year = 1" * 500, 4001, "shorter"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(expression: str, character: int, words: str) -> None:
+def test_what_cannot_be_read_is_told_with_its_place(
+    expression: str, character: int, words: str
+) -> None:
     with pytest.raises(FilterError) as raised:
         check_filter(expression)
     assert f"character {character}:" in raised.value.message

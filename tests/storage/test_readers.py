@@ -40,7 +40,9 @@ def staging(tmp_path: Path) -> Iterator[Staging]:
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 triples = st.builds(Triple, s=words, p=words, o=words, weight=st.floats(0, 10))
 metadata = st.dictionaries(
-    words, st.one_of(words, st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()), max_size=3
+    words,
+    st.one_of(words, st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()),
+    max_size=3,
 )
 pages = st.lists(st.integers(0, 1000), max_size=3).map(tuple)
 text_parts = st.builds(
@@ -58,19 +60,30 @@ triple_parts = st.builds(triple_part, st.just("d"), st.lists(triples, max_size=3
 loose_parts = st.builds(lambda part, text: replace(part, text=text), triple_parts, words)
 documents = st.builds(
     lambda parts, text, title, extra, starts: Document(
-        id="d", title=title, text="\n\n".join(p.text for p in parts) if text is None else text, language="zh",
-        parts=tuple(parts), metadata=extra, pages=starts,
+        id="d",
+        title=title,
+        text="\n\n".join(p.text for p in parts) if text is None else text,
+        language="zh",
+        parts=tuple(parts),
+        metadata=extra,
+        pages=starts,
     ),
-    st.lists(st.one_of(text_parts, triple_parts, loose_parts), max_size=4), st.one_of(st.none(), words), words,
-    metadata, pages,
-)  # fmt: skip
+    st.lists(st.one_of(text_parts, triple_parts, loose_parts), max_size=4),
+    st.one_of(st.none(), words),
+    words,
+    metadata,
+    pages,
+)
 
 
 def test_chunks_come_in_order_and_by_document(staging: Staging) -> None:
     second, first = put(staging, "b", "y" * 250), put(staging, "a", "x" * 50)
     assert staging.documents.chunks() == first + second
     assert staging.documents.chunks(documents=["b"]) == second
-    assert staging.documents.chunks(ids=[second[11].id, first[1].id, "chk_none"]) == [first[1], second[11]]
+    assert staging.documents.chunks(ids=[second[11].id, first[1].id, "chk_none"]) == [
+        first[1],
+        second[11],
+    ]
     assert staging.documents.chunks(ids=[]) == []
 
 
@@ -118,7 +131,9 @@ def test_extractions_come_back_as_saved(staging: Staging) -> None:
 
 
 def test_dead_letters_are_replaced_by_item_and_step(staging: Staging) -> None:
-    letters = [DeadLetter(item=i, step=s, error="e") for s in ("extract", "report") for i in ("1", "2")]
+    letters = [
+        DeadLetter(item=i, step=s, error="e") for s in ("extract", "report") for i in ("1", "2")
+    ]
     staging.extractions.put_dead_letters(letters)
     newer = DeadLetter(item="1", step="extract", error="other", remedy="r")
     staging.extractions.put_dead_letters([newer])
@@ -143,7 +158,11 @@ def test_the_graph_is_replaced_whole(staging: Staging) -> None:
     assert graph.occurrences("entity") == occurrences(chunk)
     assert graph.occurrences("relation", ["rel_1"]) == stray
     pairs = graph.entity_chunk_pairs()
-    assert (pairs.rows, pairs.columns, pairs.counts.toarray().tolist()) == (["ent_1", "ent_2"], [chunk], [[2], [1]])
+    assert (pairs.rows, pairs.columns, pairs.counts.toarray().tolist()) == (
+        ["ent_1", "ent_2"],
+        [chunk],
+        [[2], [1]],
+    )
 
 
 def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
@@ -159,7 +178,9 @@ def test_communities_and_reports_come_back_in_order(staging: Staging) -> None:
     assert staging.communities.reports(of=[other.community]) == [other]
     unwritten = other.model_copy(update={"inputs": ""})
     changed = REPORTS[1].model_copy(update={"inputs": "inp_1", "stale": 0.2})
-    staging.communities.replace_communities(COMMUNITIES, [unwritten, changed], [other.community, changed.community])
+    staging.communities.replace_communities(
+        COMMUNITIES, [unwritten, changed], [other.community, changed.community]
+    )
     assert staging.communities.unfit_reports(0.2) == [other.community]
     assert staging.communities.unfit_reports(0.1) == [other.community, changed.community]
 

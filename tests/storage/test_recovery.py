@@ -1,5 +1,6 @@
-"""No published generation is lost, whatever becomes of CURRENT or of a generation's files, and nothing forgotten
-returns."""
+"""No published generation is lost, whatever becomes of CURRENT or of a generation's files, and
+nothing forgotten returns.
+"""
 
 import os
 import shutil
@@ -45,7 +46,11 @@ def folder(root: Path, number: int) -> Path:
 
 
 def files(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 def ids(root: Path, number: int | None = None) -> str:
@@ -90,7 +95,9 @@ def test_where_current_is_lost_the_newest_generation_stands(
     assert "CURRENT was mended" in caplog.text
     assert (workspace.problems(), workspace.current()) == ([], 3)
     number = publish(root, {"d": "delta"})
-    assert number == (8 if change is BROKEN["points to nothing"] else 4), "a number is not given twice"
+    assert number == (8 if change is BROKEN["points to nothing"] else 4), (
+        "a number is not given twice"
+    )
     assert [ids(root, one) for one in (1, 2, 3, number)] == ["a", "ab", "abc", "abcd"]
 
 
@@ -99,14 +106,18 @@ def test_where_the_generations_are_gone_nobody_begins_anew_unasked(root: Path) -
     workspace, archived = Workspace(root), partial(write_archive, root, root.with_name("ws.tar.gz"))
     works = (workspace.read, partial(workspace.read, 2), workspace.clean, archived)
     for work in (lambda: publish(root, {"d": "delta"}), *works):
-        with pytest.raises(StorageError, match="generation 3, which CURRENT names, is not there") as told:
+        with pytest.raises(
+            StorageError, match="generation 3, which CURRENT names, is not there"
+        ) as told:
             work()
         assert "Put the folder back" in told.value.remedy
     (root / "aside").rename(root / "generations")
     assert publish(root, {"d": "delta"}) == 4
     (root / "generations").rename(root / "aside")
     lose(root)
-    assert ids(root, publish(root, {"d": "delta"})) == "d", "with CURRENT gone, too, it is a new workspace"
+    assert ids(root, publish(root, {"d": "delta"})) == "d", (
+        "with CURRENT gone, too, it is a new workspace"
+    )
 
 
 def test_what_may_not_be_read_is_not_damaged(root: Path) -> None:
@@ -143,7 +154,9 @@ DAMAGE: dict[str, Change] = {
     "a flipped bit": flip,
     "no manifest": lambda place: (place / "manifest.json").unlink(),
     "half a manifest": cut("manifest.json"),
-    "another's manifest": lambda place: shutil.copy(place.parent / "000001" / "manifest.json", place),
+    "another's manifest": lambda place: shutil.copy(
+        place.parent / "000001" / "manifest.json", place
+    ),
     "no folder": shutil.rmtree,
 }
 
@@ -153,7 +166,9 @@ def test_a_run_starts_from_the_newest_sound_generation(
     root: Path, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
     change(folder(root, 3))
-    before = {name: data for name, data in files(root).items() if name.startswith("generations/000003")}
+    before = {
+        name: data for name, data in files(root).items() if name.startswith("generations/000003")
+    }
     there = folder(root, 3).exists()
     workspace = Workspace(root)
     workspace.recover()
@@ -169,8 +184,12 @@ def test_a_run_starts_from_the_newest_sound_generation(
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-@pytest.mark.parametrize("name", ["generations/000003/manifest.json", "generations/000003/generation.duckdb"])
-def test_a_pipe_or_a_folder_in_place_of_a_file_is_damage(root: Path, name: str, make: Change) -> None:
+@pytest.mark.parametrize(
+    "name", ["generations/000003/manifest.json", "generations/000003/generation.duckdb"]
+)
+def test_a_pipe_or_a_folder_in_place_of_a_file_is_damage(
+    root: Path, name: str, make: Change
+) -> None:
     (root / name).unlink()
     make(root / name)
     assert damage(folder(root, 3), 3) == f"{Path(name).name} is missing"
@@ -179,7 +198,9 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_is_damage(root: Path, name: str, 
     assert ids(root) == "abd"
 
 
-def test_where_none_is_whole_the_next_run_begins_with_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_where_none_is_whole_the_next_run_begins_with_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
     cut("generation.duckdb")(folder(root, 1))
@@ -194,11 +215,21 @@ def test_where_none_is_whole_the_next_run_begins_with_nothing(tmp_path: Path, ca
 
 @pytest.mark.parametrize(
     ("moment", "lost"),
-    [("transaction", False), ("manifest.json", False), ("000002", False), ("000002", True), ("CURRENT", False),
-     ("CURRENT", True)],
-)  # fmt: skip
-def test_a_run_that_forgets_is_killed(tmp_path: Path, start: Start, moment: str, lost: bool) -> None:
-    """Generation 2 retires 1. Until its folder is in place, 1 stands; after that it never comes back."""
+    [
+        ("transaction", False),
+        ("manifest.json", False),
+        ("000002", False),
+        ("000002", True),
+        ("CURRENT", False),
+        ("CURRENT", True),
+    ],
+)
+def test_a_run_that_forgets_is_killed(
+    tmp_path: Path, start: Start, moment: str, lost: bool
+) -> None:
+    """Generation 2 retires 1. Until its folder is in place, 1 stands; after that it never comes
+    back.
+    """
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})
     assert start("die_writing", root, moment).wait() == -signal.SIGKILL
@@ -214,7 +245,9 @@ def test_a_run_that_forgets_is_killed(tmp_path: Path, start: Start, moment: str,
     assert list((root / "staging").iterdir()) == []
 
 
-@pytest.mark.parametrize("change", [lose, BROKEN["older"], BROKEN["garbage"]], ids=["missing", "older", "garbage"])
+@pytest.mark.parametrize(
+    "change", [lose, BROKEN["older"], BROKEN["garbage"]], ids=["missing", "older", "garbage"]
+)
 def test_what_was_retired_never_comes_back(tmp_path: Path, change: Change) -> None:
     root = tmp_path / "ws"
     publish(root, {"a": "alpha"})

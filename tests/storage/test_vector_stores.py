@@ -143,7 +143,9 @@ def test_many_threads_search_one_index(workspace: Workspace) -> None:
 # --- what goes wrong ---
 
 
-def test_without_its_index_the_database_answers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_its_index_the_database_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = MemoryStore()
     workspace = Workspace(tmp_path, 2, store)
     publish(workspace, {name: f"{name} " * 60 for name in "abc"})
@@ -179,7 +181,9 @@ def test_an_index_goes_with_its_generation(tmp_path: Path) -> None:
     assert store.prepared == 3
 
 
-def test_a_damaged_chroma_folder_is_passed_over_and_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_chroma_folder_is_passed_over_and_rebuilt(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     workspace = Workspace(tmp_path, 5, ChromaFolders(tmp_path))
     publish(workspace, {name: f"{name} " * 60 for name in "abc"})
     for damage in (shutil.rmtree, lambda folder: garble(folder / "chroma.sqlite3")):

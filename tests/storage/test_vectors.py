@@ -58,7 +58,9 @@ def test_vectors_are_stored_once_and_dropped_when_unused(tmp_path: Path) -> None
         assert found == [("chk_a_0", 1.0)]
 
 
-@pytest.mark.parametrize("bad", [np.zeros(SIZE), np.full(SIZE, np.nan), np.ones(SIZE + 1), np.ones((1, SIZE))])
+@pytest.mark.parametrize(
+    "bad", [np.zeros(SIZE), np.full(SIZE, np.nan), np.ones(SIZE + 1), np.ones((1, SIZE))]
+)
 def test_unusable_vectors_are_refused(tmp_path: Path, bad: np.ndarray) -> None:
     with Workspace(tmp_path).write() as staging:
         staging.vectors.put(MODEL, {"good": vector("g")})
@@ -77,7 +79,10 @@ def test_a_vector_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_a_window_is_the_stretch_that_its_id_names(tmp_path: Path) -> None:
     with Workspace(tmp_path).write() as staging:
         chunk, other = put(staging, "a", "x" * 19 + "y" * 21, embed=False)[:2]
-        rows = [Window(id=f"{one.id}#5-12", chunk=one.id, document="a", text_hash=one.id) for one in (chunk, other)]
+        rows = [
+            Window(id=f"{one.id}#5-12", chunk=one.id, document="a", text_hash=one.id)
+            for one in (chunk, other)
+        ]
         staging.vectors.put(MODEL, {row.text_hash: vector(row.id) for row in rows})
         staging.vectors.put_windows(MODEL, rows)
         first, second = next(staging.vectors.entries(10))
@@ -177,7 +182,9 @@ def index_and_retrieve(folder: Path, store: str) -> list[dict[str, float]]:
         return [dict(found) for found in session.dense(QUESTIONS)]
 
 
-def test_a_store_of_ones_own_serves_a_run_and_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_ones_own_serves_a_run_and_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "site" / "my_store-1.0.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: my-store\nVersion: 1.0\n")

@@ -27,7 +27,12 @@ def test_reading_creates_nothing(root: Path) -> None:
     workspace = Workspace(root)
     assert workspace.current() is None
     assert workspace.generations() == []
-    for refused in (workspace.read, workspace.clean, workspace.rebuild_vectors, lambda: workspace.rollback(1)):
+    for refused in (
+        workspace.read,
+        workspace.clean,
+        workspace.rebuild_vectors,
+        lambda: workspace.rollback(1),
+    ):
         with pytest.raises(NoGeneration, match="trellis index SOURCE"):
             refused()
     with pytest.raises(UnknownGeneration):
@@ -48,7 +53,10 @@ def test_a_run_starts_from_the_current_generation(root: Path) -> None:
             staging.publish()
     assert (ids(workspace), ids(workspace, 1)) == (["b"], ["a"])
     infos = workspace.generations()
-    assert [(i.number, i.current, i.counts["documents"]) for i in infos] == [(1, False, 1), (2, True, 1)]
+    assert [(i.number, i.current, i.counts["documents"]) for i in infos] == [
+        (1, False, 1),
+        (2, True, 1),
+    ]
     assert infos[0].size_bytes > 10_000
     assert infos[0].created.endswith("+00:00")
 
@@ -119,7 +127,12 @@ def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: S
         assert reader.stdout.readline() == "reading\n"
     for number in range(2, 5):
         assert (
-            publish(root, {name: f"{number} {name * (200 + number)}" for name in "abc"}, keep=1, store="chroma")
+            publish(
+                root,
+                {name: f"{number} {name * (200 + number)}" for name in "abc"},
+                keep=1,
+                store="chroma",
+            )
             == number
         )
     (root / "stop").touch()
@@ -131,7 +144,9 @@ def test_readers_beside_a_writer_see_whole_generations_only(root: Path, start: S
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_a_disk_without_locks_is_told(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_locks_is_told(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on network disks: the system's own call refuses."""
 
     def refuse(_descriptor: int, _operation: int) -> None:
@@ -140,7 +155,11 @@ def test_a_disk_without_locks_is_told(root: Path, number: int, monkeypatch: pyte
     publish(root, {"a": "alpha"})
     with monkeypatch.context() as system:
         system.setattr(fcntl, "flock", refuse)
-        for refused in (Workspace(root).read, Workspace(root).write, Workspace(root.with_name("new")).write):
+        for refused in (
+            Workspace(root).read,
+            Workspace(root).write,
+            Workspace(root.with_name("new")).write,
+        ):
             with pytest.raises(NoLocks, match="not supported"):
                 refused()
     assert ids(Workspace(root)) == ["a"]
@@ -151,7 +170,9 @@ def test_a_disk_without_locks_is_told(root: Path, number: int, monkeypatch: pyte
     [(["odd", "9" * 20, "000000", "\u0660\u0660\u0660\u0660\u0660\u0669"], 2), (["000009"], 10)],
 )
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])
-def test_odd_entries_beside_generations_harm_none(root: Path, names: list[str], following: int, folder: bool) -> None:
+def test_odd_entries_beside_generations_harm_none(
+    root: Path, names: list[str], following: int, folder: bool
+) -> None:
     publish(root, {"a": "alpha"})
     entries = [root / "generations" / name for name in names]
     for entry in entries:

@@ -1,4 +1,6 @@
-"""The workspace's database keeps what many processes write, within its bounds, from version to version."""
+"""The workspace's database keeps what many processes write, within its bounds, from version to
+version.
+"""
 
 import signal
 import sqlite3
@@ -22,7 +24,9 @@ def db(tmp_path: Path) -> WorkspaceDatabase:
     return WorkspaceDatabase(tmp_path / FILE)
 
 
-def entry(title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3) -> MemoryEntry:
+def entry(
+    title: str, evidence: str, source: str = "q", content: str = "c", generation: int = 3
+) -> MemoryEntry:
     return MemoryEntry(
         source=source,
         title=title,
@@ -110,11 +114,16 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, start: Start) -> 
 
 
 def test_what_people_think_of_answers_is_kept_as_questions(db: WorkspaceDatabase) -> None:
-    right = Feedback(id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at="")
+    right = Feedback(
+        id="a", question="Who?", answer="Ana", helpful=True, documents=("d",), generation=1, at=""
+    )
     wrong = right.model_copy(update={"id": "b", "helpful": False, "note": "Tomas"})
     for row in (right, wrong, right):
         db.feedback.put(row)
-    assert [(row.answers, row.gold_documents) for row in (kept.as_question for kept in db.feedback.list())] == [
+    assert [
+        (row.answers, row.gold_documents)
+        for row in (kept.as_question for kept in db.feedback.list())
+    ] == [
         (("Tomas",), ()),
         (("Ana",), ("d",)),
     ]

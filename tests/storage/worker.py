@@ -89,7 +89,13 @@ def write_database(root: Path, name: str) -> None:
     for i in range(50):
         db.model_answers.put(f"{name}-{i}", '{"answer": 1}')
         db.embeddings.put_many(MODEL, {f"{name}-{i}": np.full(4, i, dtype=np.float32)})
-        db.memory.put([MemoryEntry(source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1)])
+        db.memory.put(
+            [
+                MemoryEntry(
+                    source=name, title=f"t{i % 10}", content=str(i), evidence=("h",), generation=1
+                )
+            ]
+        )
         db.model_answers.get(f"{name}-{i}")
     db.close()
 

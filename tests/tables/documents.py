@@ -32,7 +32,9 @@ TICKETS = (
 
 def document(name: str, text: str, tables: tuple[Table, ...] = ()) -> Document:
     made = tables or markdown_tables(text)
-    part = Part(document=name, source="s", path=name, kind="text", title=name, text=text, tables=made)
+    part = Part(
+        document=name, source="s", path=name, kind="text", title=name, text=text, tables=made
+    )
     return Document(id=name, title=name, text=text, language="en", parts=(part,))
 
 

@@ -59,7 +59,9 @@ def test_every_cell_stands_where_it_says(rows: Sequence[Sequence[str]], form: st
         written = write_table([cells for _, cells in read_table(given, form)])
         text, (table,) = "\n".join(written.lines), written.tables
     assert list(table.columns) == columns
-    assert [[text[slice(*cell)] for cell in row if cell] for row in table.rows] == [list(row) for row in rows]
+    assert [[text[slice(*cell)] for cell in row if cell] for row in table.rows] == [
+        list(row) for row in rows
+    ]
     assert table.header is not None
     assert "First" in text[slice(*table.header)]
 
@@ -124,7 +126,9 @@ def test_amounts_in_running_text_and_scales_of_headings() -> None:
 # --- plans -----------------------------------------------------------------------------------
 
 
-def plan(operation: str, *columns: str, where: Sequence[tuple[str, str, str]] = (), **more: Any) -> TablePlan:
+def plan(
+    operation: str, *columns: str, where: Sequence[tuple[str, str, str]] = (), **more: Any
+) -> TablePlan:
     filters = [{"column": a, "comparison": b, "value": c} for a, b, c in where]
     given = {"operation": operation, "columns": columns, "filters": filters, **more}
     return TablePlan.model_validate(given)
@@ -193,7 +197,9 @@ def test_tables_of_different_scales_are_not_put_together() -> None:
 
 @pytest.mark.parametrize(("comparison", "count"), [("equal", "2"), ("not_equal", "3")])
 def test_the_plan_keeps_what_a_condition_excludes(comparison: str, count: str) -> None:
-    assert told(plan("count", where=[("State", comparison, "open")]), [tickets()]).values == (count,)
+    assert told(plan("count", where=[("State", comparison, "open")]), [tickets()]).values == (
+        count,
+    )
 
 
 def test_as_many_rows_as_the_tokens_hold_are_shown_and_cited() -> None:
@@ -278,7 +284,9 @@ def test_a_model_plans_over_all_documents_of_the_passages() -> None:
 
 def test_a_planner_sees_what_of_the_tables_its_tokens_hold() -> None:
     columns = tuple(f"column {number}" for number in range(300))
-    wide = TableView("Wide", columns, (tuple(f"{column} holds a long text " * 20 for column in columns),))
+    wide = TableView(
+        "Wide", columns, (tuple(f"{column} holds a long text " * 20 for column in columns),)
+    )
     narrow, wider = (shown_table(wide, {"77"}, most, 1) for most in (1_000, 8_000))
     assert "- column 77: column 77 hol" in narrow
     assert narrow.count("- column") < wider.count("- column")

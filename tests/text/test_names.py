@@ -25,28 +25,42 @@ def kinds(found: Extracted) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("text", "title", "found"),
     [
-        # a common word that opens a sentence is no name, one with a capital inside a sentence or in the title is
+        # a common word that opens a sentence is no name, one with a capital inside a sentence or in
+        # the title is
         ("Corrosion is slow. Wipe the gauge. Marley was dead.", "", ["Marley"]),
         ("Then the Ghost spoke. Ghost and man left.", "", ["Ghost", "Ghost"]),
         ("Corrosion is a novel of 1931.", "Corrosion", ["Corrosion"]),
         ("STAVE TWO OF FIVE\n\nBob met NASA staff at Pier 4.", "", ["Bob", "NASA", "Pier 4"]),
         ('He cried, "Stop there!" and Tupper stopped.', "", ["Tupper"]),
         # the title is one name
-        ("Supper at the Mole is a film by Ada Korb.", "Supper at the Mole (film)", ["Supper at the Mole", "Ada Korb"]),
+        (
+            "Supper at the Mole is a film by Ada Korb.",
+            "Supper at the Mole (film)",
+            ["Supper at the Mole", "Ada Korb"],
+        ),
         ("See Section 3 and Figure 2 by Ada.", "", ["Ada"]),
         ("She wrote an Idea down for Ada.", "", ["Ada"]),
         # connectors hold a name together and lists apart
         (
-            "The Bank of Velin, the Institute for Tidal Studies and Orla Bridge met Ada and Zoë.", "",
+            "The Bank of Velin, the Institute for Tidal Studies and Orla Bridge met Ada and Zoë.",
+            "",
             ["Bank of Velin", "Institute for Tidal Studies", "Orla Bridge", "Ada", "Zoë"],
         ),
         # signs are part of a name
-        ("G# is a language by Ada Korb. G++ and .ORB followed it.", "", ["G#", "Ada Korb", "G++", ".ORB"]),
-        ("Grade B+ is rare. Tidepad++ of Hask needs K+ ions.", "", ["Grade B+", "Tidepad++ of Hask", "K+"]),
+        (
+            "G# is a language by Ada Korb. G++ and .ORB followed it.",
+            "",
+            ["G#", "Ada Korb", "G++", ".ORB"],
+        ),
+        (
+            "Grade B+ is rare. Tidepad++ of Hask needs K+ ions.",
+            "",
+            ["Grade B+", "Tidepad++ of Hask", "K+"],
+        ),
         ("The plan differs from Visual Orb .NET. It is old.", "", ["Visual Orb .NET"]),
         ("Orb Basic is no Orb Basic++ yet.", "Orb Basic", ["Orb Basic", "Orb Basic++"]),
     ],
-)  # fmt: skip
+)
 def test_names_by_their_capitals(text: str, title: str, found: list[str]) -> None:
     assert names(text, title) == found
 
@@ -87,10 +101,16 @@ SHIPS = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV 
         # the words between two names; "it" is the one before
         (
             "The Orla Bridge was designed by Tomas Reyd. It was opened by Ada Korb in 1931.",
-            {("Orla Bridge", "designed by", "Tomas Reyd"), ("Orla Bridge", "opened by", "Ada Korb")},
+            {
+                ("Orla Bridge", "designed by", "Tomas Reyd"),
+                ("Orla Bridge", "opened by", "Ada Korb"),
+            },
         ),
         # those before a list hold for all of it
-        (FILM, {("Tomas Reyd", "directed", name) for name in ("Grey Tide", "Low Water", "Orla Sound")}),
+        (
+            FILM,
+            {("Tomas Reyd", "directed", name) for name in ("Grey Tide", "Low Water", "Orla Sound")},
+        ),
         # names of one sentence, whatever stands between
         (
             "Ada Korb (Velin, 1931) → Orla Films.",
@@ -111,14 +131,17 @@ SHIPS = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV 
         (
             ROWS,
             {
-                ("Kestrel Bridge", "designer", "Tobias Wren"), ("Kestrel Bridge", "opened by", "Town of Saltmere"),
+                ("Kestrel Bridge", "designer", "Tobias Wren"),
+                ("Kestrel Bridge", "opened by", "Town of Saltmere"),
                 ("Teal Causeway", "opened by", "Ada Korb"),
             },
         ),
         (SHIPS, {("MV Heron", TOGETHER, "Ada Korb")}),
     ],
-)  # fmt: skip
-def test_relations_are_what_a_text_says_of_two_names(text: str, relations: set[tuple[str, str, str]]) -> None:
+)
+def test_relations_are_what_a_text_says_of_two_names(
+    text: str, relations: set[tuple[str, str, str]]
+) -> None:
     extracted = extract_offline("Orla Bridge", text)
     assert said(extracted) == relations
     whole = " ".join(text.split())
@@ -151,7 +174,9 @@ def test_terms_are_stems_and_bigrams() -> None:
         ("l’écluse d'Ambel", "fr", terms("écluse Ambel", "fr")),
     ],
 )
-def test_terms_of_words_with_signs_and_apostrophes(text: str, language: str, found: list[str]) -> None:
+def test_terms_of_words_with_signs_and_apostrophes(
+    text: str, language: str, found: list[str]
+) -> None:
     assert terms(text, language) == found
 
 

@@ -20,7 +20,9 @@ from prompts.text.segment import sentences
         ("Which topics does the Kestrel Bridge survey discuss?", False),
     ],
 )
-def test_a_question_about_everything_is_told_from_one_about_something(question: str, so: bool) -> None:
+def test_a_question_about_everything_is_told_from_one_about_something(
+    question: str, so: bool
+) -> None:
     known = {"Kestrel Bridge": ()} if "Kestrel" in question else {}
     topic = CollectionTopic(Relevance(parse_question(question), {}, known))
     assert topic.of_all is so
@@ -28,7 +30,9 @@ def test_a_question_about_everything_is_told_from_one_about_something(question: 
 
 
 def test_what_is_named_counts_under_its_other_names_and_in_the_title() -> None:
-    relevance = Relevance(parse_question("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)})
+    relevance = Relevance(
+        parse_question("What is said of Kestrel Bridge?"), {}, {"Kestrel Bridge": ("红隼桥",)}
+    )
     topic = CollectionTopic(relevance)
     cables = "The cables were all replaced in the winter of that year."
     assert topic.worth(Evidence(0, "d", "", "红隼桥的钢索在去年冬天已经全部更换完毕。")) > 0.2
@@ -85,7 +89,9 @@ def test_a_question_about_what_must_be_found_first_is_nested(question: str, nest
     assert is_nested(parse_question(question)) is nested
 
 
-GERMAN = "Die Brücke von Velin wurde am 3. März 1931 eröffnet. Die Fahrbahn ist z. B. 412 Meter lang."
+GERMAN = (
+    "Die Brücke von Velin wurde am 3. März 1931 eröffnet. Die Fahrbahn ist z. B. 412 Meter lang."
+)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,9 @@ def test_a_text_that_tells_too_little_is_in_the_language_of_its_document() -> No
         ("桥有多长？", {"de", "zh"}, "zh"),
     ],
 )
-def test_a_question_is_in_a_language_of_the_index(question: str, codes: set[str], code: str) -> None:
+def test_a_question_is_in_a_language_of_the_index(
+    question: str, codes: set[str], code: str
+) -> None:
     assert language_among(question, frozenset(codes)).code == code
 
 
@@ -140,7 +148,9 @@ def test_a_question_is_in_a_language_of_the_index(question: str, codes: set[str]
         ("谁建的？", {"de"}, "文档摘录："),
     ],
 )
-def test_excerpts_are_headed_in_the_language_of_the_question(question: str, codes: set[str], label: str) -> None:
+def test_excerpts_are_headed_in_the_language_of_the_question(
+    question: str, codes: set[str], label: str
+) -> None:
     assert language_among(question, frozenset(codes)).label == label
 
 
@@ -148,7 +158,10 @@ def test_excerpts_are_headed_in_the_language_of_the_question(question: str, code
     ("text", "cut"),
     [
         (GERMAN, [GERMAN[:52], GERMAN[53:]]),
-        ("Er sagte: „Fertig ist sie.“ Danach ging er.", ["Er sagte: „Fertig ist sie.“", "Danach ging er."]),
+        (
+            "Er sagte: „Fertig ist sie.“ Danach ging er.",
+            ["Er sagte: „Fertig ist sie.“", "Danach ging er."],
+        ),
         ("Abrió en 1931. ¿Cuándo cerró?", ["Abrió en 1931.", "¿Cuándo cerró?"]),
         ("Мост построил А. С. Ким. Он длинный.", ["Мост построил А. С. Ким.", "Он длинный."]),
     ],
@@ -162,8 +175,16 @@ def test_sentences_end_where_they_do_in_each_language(text: str, cut: list[str])
     [
         ("Wie lang ist die Fahrbahn?", GERMAN, "412 Meter"),
         ("Когда открыли мост?", "Мост был открыт в 1931 году. Рядом стоит старый маяк.", "1931"),
-        ("Qui a dessiné les ponts ?", "Le pont fut dessiné par Ada Korb.\n\nLa gare est vieille.", "Ada Korb"),
-        ("¿Cuándo abrieron el puente?", "El puente se abrió en 1931.\n\nLa estación es vieja.", "1931"),
+        (
+            "Qui a dessiné les ponts ?",
+            "Le pont fut dessiné par Ada Korb.\n\nLa gare est vieille.",
+            "Ada Korb",
+        ),
+        (
+            "¿Cuándo abrieron el puente?",
+            "El puente se abrió en 1931.\n\nLa estación es vieja.",
+            "1931",
+        ),
     ],
 )
 def test_a_question_gets_a_quotation_in_its_language(question: str, text: str, quote: str) -> None:

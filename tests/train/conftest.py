@@ -19,9 +19,21 @@ needs_extra = pytest.mark.skipif(
 )
 INSTRUCTIONS = {"route": "Choose a form.", "filter": "Label the passage.", "rewrite": "Rewrite."}
 PAGES = (
-    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd and opened in 1931."},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb."},
-    {"id": "quay", "title": "Kestrel Quay", "text": "Kestrel Quay was repaired after the flood of the long winter."},
+    {
+        "id": "bridge",
+        "title": "Orla Bridge",
+        "text": "Orla Bridge was designed by Tomas Reyd and opened in 1931.",
+    },
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb.",
+    },
+    {
+        "id": "quay",
+        "title": "Kestrel Quay",
+        "text": "Kestrel Quay was repaired after the flood of the long winter.",
+    },
 )
 THINGS = ("mills", "locks", "ferries", "quays", "bridges", "tolls", "barges", "pumps")
 
@@ -32,11 +44,15 @@ def preferences() -> list[PreferenceRow]:
     chunks = [f"Who is the keeper of the {thing}?" for thing in THINGS]
     return [
         PreferenceRow(
-            id=f"{place}", question=question, documents=("Log", "Accounts"), language="en",
-            chosen="table" if question in tables else "chunk", rejected="graph",
+            id=f"{place}",
+            question=question,
+            documents=("Log", "Accounts"),
+            language="en",
+            chosen="table" if question in tables else "chunk",
+            rejected="graph",
         )
         for place, question in enumerate(tables + chunks)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -52,11 +68,15 @@ def base(tmp_path_factory: pytest.TempPathFactory, instructed: Models) -> str:
     texts = [message.content for dialogue in dialogues for message in dialogue.prompt]
     texts += [dialogue.wanted for dialogue in dialogues]
     labels = '{"judged": {"judgements": [{"passage": 1, "explanation": "", "label": "neutral", "against": null}]}}'
-    return tiny_language_model(tmp_path_factory.mktemp("base") / "tiny", [*texts, *[labels] * 9], context=2048)
+    return tiny_language_model(
+        tmp_path_factory.mktemp("base") / "tiny", [*texts, *[labels] * 9], context=2048
+    )
 
 
 @pytest.fixture
-def copied(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
     """The command on a workspace of three pages, without vectors."""
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     return Command(indexed(tmp_path, PAGES), capsys)

@@ -1,4 +1,6 @@
-"""Steps compiled by each of DSPy's optimisers by a measure, saved, loaded, and seen in the prompt that is sent."""
+"""Steps compiled by each of DSPy's optimisers by a measure, saved, loaded, and seen in the prompt
+that is sent.
+"""
 
 import json
 from pathlib import Path
@@ -15,10 +17,14 @@ OWN = "Answer in the fewest words that the evidence allows."
 PROPOSED = "\n\n".join(
     f"[[ ## {name} ## ]]\n{OWN}"
     for name in (
-        "observations", "summary", "program_description", "module_description", "proposed_instruction",
+        "observations",
+        "summary",
+        "program_description",
+        "module_description",
+        "proposed_instruction",
         "completed",
     )
-)  # fmt: skip
+)
 
 
 def written(place: str) -> str:
@@ -28,17 +34,30 @@ def written(place: str) -> str:
 
 @pytest.fixture
 def gold(copied: Command, scripted: Server, tmp_path: Path) -> Path:
-    """Questions with their gold; the server knows every second answer, and all of them under a better instruction."""
+    """Questions with their gold; the server knows every second answer, and all of them under a
+    better instruction.
+    """
     asked = [f"Where was no {n} of the council born?" for n in range(10, 30)]
     right, wrong = written("Velin"), written("Nowhere")
     scripted.misbehave(
         {"kind": "writes", "step": "answer", "text": OWN, "says": right},
-        *({"kind": "writes", "step": "answer", "text": question, "says": right} for question in asked[::2]),
+        *(
+            {"kind": "writes", "step": "answer", "text": question, "says": right}
+            for question in asked[::2]
+        ),
         {"kind": "writes", "step": "answer", "says": wrong},
-        {"kind": "writes", "step": "unknown", "text": "new_instruction", "says": json.dumps({"new_instruction": OWN})},
+        {
+            "kind": "writes",
+            "step": "unknown",
+            "text": "new_instruction",
+            "says": json.dumps({"new_instruction": OWN}),
+        },
         {"kind": "writes", "step": "unknown", "says": PROPOSED},
-    )  # fmt: skip
-    rows = [{"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]} for question in asked]
+    )
+    rows = [
+        {"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]}
+        for question in asked
+    ]
     return write_rows(tmp_path / "gold.jsonl", rows)
 
 
@@ -49,11 +68,24 @@ def test_an_answer_is_compiled_by_a_measure_and_asked_with_what_was_found(
 ) -> None:
     if by == "mipro":
         pytest.importorskip("optuna")
-    done = copied("train", "answer", "--questions", str(gold), "--by", by, "--measure", measure, "--use", "--json")
+    done = copied(
+        "train",
+        "answer",
+        "--questions",
+        str(gold),
+        "--by",
+        by,
+        "--measure",
+        measure,
+        "--use",
+        "--json",
+    )
     assert done.code == 0, done.err
     assert set(done.json["scores"]) == {"rules", "prompt", "compiled"}
     assert {name for scores in done.json["scores"].values() for name in scores} == {measure}
-    program = json.loads((copied.workspace / "programs" / "answer.json").read_text(encoding="utf-8"))
+    program = json.loads(
+        (copied.workspace / "programs" / "answer.json").read_text(encoding="utf-8")
+    )
     model_server.misbehave()
     model_server.reset()
     assert copied("ask", "Where was Tomas Reyd born?", "--mode", "naive", "--json").code == 0
@@ -62,25 +94,49 @@ def test_an_answer_is_compiled_by_a_measure_and_asked_with_what_was_found(
         assert program["demos"]
         assert program["demos"][0]["question"] in messages[1]["content"]
     else:
-        assert done.json["scores"]["compiled"][measure] == 1.0 > done.json["scores"]["prompt"][measure]
+        assert (
+            done.json["scores"]["compiled"][measure] == 1.0 > done.json["scores"]["prompt"][measure]
+        )
         assert OWN in messages[0]["content"]
-    card = json.loads((copied.workspace / "trained" / f"answer-{by}" / "card.json").read_text(encoding="utf-8"))
+    card = json.loads(
+        (copied.workspace / "trained" / f"answer-{by}" / "card.json").read_text(encoding="utf-8")
+    )
     assert card["options"]["measure"] == measure
 
 
-def test_a_rewriter_is_compiled_by_what_the_search_finds(copied: Command, gold: Path, model_server: Server) -> None:
+def test_a_rewriter_is_compiled_by_what_the_search_finds(
+    copied: Command, gold: Path, model_server: Server
+) -> None:
     def rewritten(question: str) -> str:
-        return json.dumps({"rewriting": {"reasoning": "", "question": question, "queries": [], "ambiguities": []}})
+        return json.dumps(
+            {"rewriting": {"reasoning": "", "question": question, "queries": [], "ambiguities": []}}
+        )
 
     found = divided(read_questions(gold))[0][0].question
     model_server.misbehave(
-        {"kind": "writes", "step": "rewrite", "text": found, "says": rewritten("Where was Tomas Reyd born?")},
+        {
+            "kind": "writes",
+            "step": "rewrite",
+            "text": found,
+            "says": rewritten("Where was Tomas Reyd born?"),
+        },
         {"kind": "writes", "step": "rewrite", "says": rewritten("Kestrel Quay flood winter")},
     )
-    arguments = ("--questions", str(gold), "--by", "bootstrap", "--measure", "ndcg@1", "--use", "--json")
+    arguments = (
+        "--questions",
+        str(gold),
+        "--by",
+        "bootstrap",
+        "--measure",
+        "ndcg@1",
+        "--use",
+        "--json",
+    )
     done = copied("train", "rewriter", *arguments)
     assert done.code == 0, done.err
-    program = json.loads((copied.workspace / "programs" / "rewrite.json").read_text(encoding="utf-8"))
+    program = json.loads(
+        (copied.workspace / "programs" / "rewrite.json").read_text(encoding="utf-8")
+    )
     assert [demo["question"] for demo in program["demos"]] == [found]
 
 

@@ -1,4 +1,6 @@
-"""DPO and SFT with LoRA on a tiny model: what is learnt, what is saved, and how it answers as a role's model."""
+"""DPO and SFT with LoRA on a tiny model: what is learnt, what is saved, and how it answers as a
+role's model.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +33,9 @@ def log_probability(model: Any, tokenizer: Any, dialogue: Dialogue, answer: str)
 
     prompt = [{"role": message.role, "content": message.content} for message in dialogue.prompt]
     asked = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
-    whole = tokenizer.apply_chat_template([*prompt, {"role": "assistant", "content": answer}], tokenize=False)
+    whole = tokenizer.apply_chat_template(
+        [*prompt, {"role": "assistant", "content": answer}], tokenize=False
+    )
     begin = len(tokenizer(asked, add_special_tokens=False)["input_ids"])
     tokens = torch.tensor([tokenizer(whole, add_special_tokens=False)["input_ids"]])
     with torch.no_grad():
@@ -40,7 +44,9 @@ def log_probability(model: Any, tokenizer: Any, dialogue: Dialogue, answer: str)
 
 
 def dpo_loss(base: str, adapter: Path, dialogues: Sequence[Dialogue], beta: float) -> float:
-    """The mean of -log σ(β (log π/ref of the wanted - log π/ref of the unwanted)), from the saved files."""
+    """The mean of -log σ(β (log π/ref of the wanted - log π/ref of the unwanted)), from the saved
+    files.
+    """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -70,14 +76,22 @@ def test_dpo_prefers_the_chosen_answer_and_its_loss_is_that_of_the_formula(
     assert curve.held_out_loss == pytest.approx(by_hand, rel=1e-3)
 
 
-async def test_an_adapter_of_sft_answers_as_the_model_of_a_role(base: str, instructed: Models, tmp_path: Path) -> None:
-    dialogues = [replace(pair, unwanted=None) for pair in dialogues_of(preferences()[:8], Route(instructed))]
+async def test_an_adapter_of_sft_answers_as_the_model_of_a_role(
+    base: str, instructed: Models, tmp_path: Path
+) -> None:
+    dialogues = [
+        replace(pair, unwanted=None) for pair in dialogues_of(preferences()[:8], Route(instructed))
+    ]
     adapter = tmp_path / "adapter"
     curve = train_lora(dialogues, (), base, adapter, replace(FAST, learning_rate=2e-2), silent)
     assert curve.loss[1] < 0.8 * curve.loss[0]
-    models = Models({"route": ModelChoice(f"transformers/{adapter}")}, calls=CallSettings(max_tokens=128))
+    models = Models(
+        {"route": ModelChoice(f"transformers/{adapter}")}, calls=CallSettings(max_tokens=128)
+    )
     route = Route(replace(models, instructions=INSTRUCTIONS))
-    routed = await route.run(parse_question(dialogues_question()), ["Log", "Accounts"], tabular=False)
+    routed = await route.run(
+        parse_question(dialogues_question()), ["Log", "Accounts"], tabular=False
+    )
     assert routed.structure == "table"
     assert routed.confidence == 1.0
     ((step, model, spent),) = models.meter.rows()
@@ -104,18 +118,25 @@ def test_a_training_that_is_killed_goes_on_from_its_last_checkpoint(
 
     with pytest.raises(KeyboardInterrupt):
         train_lora(dialogues, (), base, tmp_path / "adapter", options, killed)
-    for number, written in ((11, None), (12, '{"epoch": 1')):  # as a kill leaves one that is being written
+    for number, written in (
+        (11, None),
+        (12, '{"epoch": 1'),
+    ):  # as a kill leaves one that is being written
         (cut := next((tmp_path / "adapter").glob("checkpoints-*")) / f"checkpoint-{number}").mkdir()
         if written:
             (cut / "trainer_state.json").write_text(written, encoding="utf-8")
     again: list[int] = []
-    curve = train_lora(dialogues, (), base, tmp_path / "adapter", options, lambda done, _: again.append(done))
+    curve = train_lora(
+        dialogues, (), base, tmp_path / "adapter", options, lambda done, _: again.append(done)
+    )
     assert again == list(range(11, 17))
     assert curve.steps == 16
     assert not list((tmp_path / "adapter").glob("checkpoints-*"))
 
 
-async def test_a_rewriter_is_trained_from_rows_with_a_card_and_only_once(base: str, tmp_path: Path) -> None:
+async def test_a_rewriter_is_trained_from_rows_with_a_card_and_only_once(
+    base: str, tmp_path: Path
+) -> None:
     rows = [
         {"id": f"{place}", "question": f"And the {thing}?", "rewritten": f"Who keeps the {thing}?"}
         for place, thing in enumerate(THINGS)
@@ -123,12 +144,16 @@ async def test_a_rewriter_is_trained_from_rows_with_a_card_and_only_once(base: s
     path = write_rows(tmp_path / "rows.jsonl", rows)
     runtime = opened(tmp_path / "ws", instructions=INSTRUCTIONS)
     training = TrainingOptions(steps=2, batch=2)
-    options = TrainOptions("rewriter", rows=(path,), base=base, folder=tmp_path / "out", training=training)
+    options = TrainOptions(
+        "rewriter", rows=(path,), base=base, folder=tmp_path / "out", training=training
+    )
     report = await train_step(options, runtime)
     assert report.use == f"TRELLIS_LM_REWRITE=transformers/{tmp_path / 'out'}"
     assert report.curve is not None
     assert report.curve.steps == 2
-    card = DataCard.model_validate_json((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    card = DataCard.model_validate_json(
+        (tmp_path / "out" / "card.json").read_text(encoding="utf-8")
+    )
     assert (card.base, card.counts, card.options["steps"]) == (base, {"en rows": report.rows}, "2")
     written = (tmp_path / "out" / "adapter_model.safetensors").stat().st_mtime_ns
     assert await train_step(options, runtime) == report

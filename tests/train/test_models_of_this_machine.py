@@ -1,4 +1,6 @@
-"""Models of this machine as a role's model: what they refuse, and a cross-encoder that was trained as the filter."""
+"""Models of this machine as a role's model: what they refuse, and a cross-encoder that was trained
+as the filter.
+"""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +23,9 @@ WORDS = "the bridge is old new green red was not".split()
 
 
 def router_on(folder: str) -> Route:
-    return Route(Models({"route": ModelChoice(f"transformers/{folder}")}, instructions=INSTRUCTIONS))
+    return Route(
+        Models({"route": ModelChoice(f"transformers/{folder}")}, instructions=INSTRUCTIONS)
+    )
 
 
 def test_a_model_that_is_not_here_is_named_and_nothing_is_fetched(tmp_path: Path) -> None:
@@ -67,7 +71,10 @@ def test_a_cross_encoder_learns_the_labels_and_is_the_filters_model(tmp_path: Pa
     assert curve.loss[1] < curve.loss[0] / 2
     given = asyncio.run(labels_by(rows, filter_on(str(folder))))
     assert sum(label == row.label for label, row in zip(given, rows, strict=True)) >= 10
-    passages = [NumberedText(4, "", "the bridge was red not"), NumberedText(7, "", "the bridge was red the")]
+    passages = [
+        NumberedText(4, "", "the bridge was red not"),
+        NumberedText(7, "", "the bridge was red the"),
+    ]
     request = FilterRequest("is the bridge red", passages)
     judge = filter_on(str(folder))
     assert judge.judges(request)

@@ -1,4 +1,6 @@
-"""A two-layer language model with random weights and a tokenizer made of the texts of a test: nothing is downloaded."""
+"""A two-layer language model with random weights and a tokenizer made of the texts of a test:
+nothing is downloaded.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +12,9 @@ TEMPLATE = (
 MARKS = ["<pad>", "<end>", "<system>", "<user>", "<assistant>"]
 
 
-def tiny_language_model(folder: Path, texts: Sequence[str], context: int = 1024, chats: bool = True) -> str:
+def tiny_language_model(
+    folder: Path, texts: Sequence[str], context: int = 1024, chats: bool = True
+) -> str:
     """The folder of a model that reads so many tokens; without `chats` it has no chat template."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -26,15 +30,26 @@ def tiny_language_model(folder: Path, texts: Sequence[str], context: int = 1024,
     )
     tokenizer.train_from_iterator(texts, trainer)
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", additional_special_tokens=MARKS[2:],
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="<end>",
+        additional_special_tokens=MARKS[2:],
         model_max_length=context,
-    )  # fmt: skip
+    )
     fast.chat_template = TEMPLATE if chats else None
     fast.save_pretrained(folder)
     config = LlamaConfig(
-        vocab_size=len(fast), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=context, pad_token_id=0, eos_token_id=1, bos_token_id=None,
+        vocab_size=len(fast),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=context,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
         initializer_range=0.1,
-    )  # fmt: skip
+    )
     LlamaForCausalLM(config).save_pretrained(folder)
     return str(folder)

@@ -1,4 +1,6 @@
-"""What an imported triple says word for word is supported without a model, and nothing that was read into it."""
+"""What an imported triple says word for word is supported without a model, and nothing that was
+read into it.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,6 @@
-"""Questions over triples: classified, planned, walked by the cheapest chains and answered with what they say."""
+"""Questions over triples: classified, planned, walked by the cheapest chains and answered with what
+they say.
+"""
 
 import asyncio
 import math
@@ -21,7 +23,15 @@ from storage.graph_records import Entity, Occurrence, Relation
 from storage.records import Chunk, content_id
 from tasks.retrieve.facts import GraphFacts
 from tasks.traverse.answer import Statements, entity_table, path_list, relation_table
-from tasks.traverse.plan import CheckedStep, Problem, StepResult, around, check, shortest_paths, traverse
+from tasks.traverse.plan import (
+    CheckedStep,
+    Problem,
+    StepResult,
+    around,
+    check,
+    shortest_paths,
+    traverse,
+)
 from tests.records import chunk_of
 from tests.server.client import Server
 from tests.traverse.conftest import Asking
@@ -38,7 +48,11 @@ LOOKED_UP = {
 async def test_relations_in_the_question_are_looked_up(question: str, asked: Asking) -> None:
     answer = await asked(question)
     said, values = LOOKED_UP[question]
-    assert (answer.trace.question_type, answer.fallback, set(answer.values)) == ("sp*", said, values)
+    assert (answer.trace.question_type, answer.fallback, set(answer.values)) == (
+        "sp*",
+        said,
+        values,
+    )
     assert all(row.supported is (True if said == "none" else None) for row in answer.grounding)
     assert all(citation.verified for citation in answer.citations)
     assert answer.citations
@@ -64,7 +78,9 @@ async def test_without_a_model_nothing_is_concluded(question: str, asked: Asking
 async def test_citations_are_the_lines_that_state_the_way(asked: Asking) -> None:
     answer = await asked("Who are the children of the spouse of ada_vell?")
     assert "ada_vell -[spouse]-> dov_arlen" in [citation.quote for citation in answer.citations]
-    assert {citation.chunk for citation in answer.citations} <= {passage.chunk for passage in answer.passages}
+    assert {citation.chunk for citation in answer.citations} <= {
+        passage.chunk for passage in answer.passages
+    }
 
 
 async def test_how_two_are_connected_is_told_as_paths(asked: Asking) -> None:
@@ -87,9 +103,15 @@ async def test_all_about_one_thing_is_what_stands_around_it(asked: Asking) -> No
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ("How is hermit_oyl connected to ada_vell?", "No path: no chain of relations leads from hermit_oyl to ada"),
+        (
+            "How is hermit_oyl connected to ada_vell?",
+            "No path: no chain of relations leads from hermit_oyl to ada",
+        ),
         ("Who is the spouse of Zed Quorn?", 'Not in the graph: nothing is called "Zed Quorn".'),
-        ("How are ada_vell and Zed Quorn connected?", 'Not in the graph: nothing is called "Zed Quorn".'),
+        (
+            "How are ada_vell and Zed Quorn connected?",
+            'Not in the graph: nothing is called "Zed Quorn".',
+        ),
     ],
 )
 async def test_why_there_is_no_answer_is_told(question: str, says: str, asked: Asking) -> None:
@@ -112,7 +134,9 @@ async def test_a_graph_read_out_of_texts_is_walked_to_their_sentences(tmp_path: 
     with open_session(runtime) as session:
         options = AskOptions(mode="traverse")
         about = await answer_question("Tell me about Mira Sten", options, session)
-        tied = await answer_question("How is Mira Sten connected to the Orla Bridge?", options, session)
+        tied = await answer_question(
+            "How is Mira Sten connected to the Orla Bridge?", options, session
+        )
     assert [citation.quote for citation in about.citations] == [
         "Mira Sten lives in Velin, where\nshe met Tomas Reyd.",
     ]
@@ -128,8 +152,12 @@ async def on_model(workspace: Path, model_server: Server) -> AsyncIterator[Sessi
         yield session
 
 
-async def test_an_open_answer_is_written_from_tables_and_paths(on_model: Session, model_server: Server) -> None:
-    answer = await answer_question("How are edda_vell and gus_arlen connected?", AskOptions(mode="traverse"), on_model)
+async def test_an_open_answer_is_written_from_tables_and_paths(
+    on_model: Session, model_server: Server
+) -> None:
+    answer = await answer_question(
+        "How are edda_vell and gus_arlen connected?", AskOptions(mode="traverse"), on_model
+    )
     bodies = [str(request["body"]) for request in model_server.requests()]
     body = next(one for one in bodies if "Step: answer" in one)
     assert "| entity | kind | relations | description |" in body
@@ -138,12 +166,20 @@ async def test_an_open_answer_is_written_from_tables_and_paths(on_model: Session
     assert all(citation.verified for citation in answer.citations)
 
 
-async def test_the_answer_s_model_reads_all_that_a_walk_found(tmp_path: Path, model_server: Server) -> None:
-    rows = [{"s": "Ada Korb", "p": "pupil", "o": f"Pupil {number} of Velin"} for number in range(40)]
+async def test_the_answer_s_model_reads_all_that_a_walk_found(
+    tmp_path: Path, model_server: Server
+) -> None:
+    rows = [
+        {"s": "Ada Korb", "p": "pupil", "o": f"Pupil {number} of Velin"} for number in range(40)
+    ]
     workspace = await asyncio.to_thread(indexed, tmp_path, rows)
     async with session_on(model_server, workspace) as session:
-        await answer_question("Who are the pupils of Ada Korb?", AskOptions(mode="traverse", effort="low"), session)
-    (body,) = (str(request["body"]) for request in model_server.requests() if request["step"] == "answer")
+        await answer_question(
+            "Who are the pupils of Ada Korb?", AskOptions(mode="traverse", effort="low"), session
+        )
+    (body,) = (
+        str(request["body"]) for request in model_server.requests() if request["step"] == "answer"
+    )
     found = body.partition("Found by the walk")[2].partition("Entities")[0]
     assert all(row["o"] in found for row in rows)
 
@@ -170,7 +206,9 @@ async def names(session: Session, *steps: PlanStep) -> list[set[str] | str]:
     outcomes = await traverse(checked(session, *steps), session.graph.traversal)
     graph = session.graph.traversal
     return [
-        set(one.values or graph.names_of(one.entities)) if isinstance(one, StepResult) else one.sentence()
+        set(one.values or graph.names_of(one.entities))
+        if isinstance(one, StepResult)
+        else one.sentence()
         for one in outcomes
     ]
 
@@ -178,7 +216,11 @@ async def names(session: Session, *steps: PlanStep) -> list[set[str] | str]:
 @pytest.mark.parametrize(
     ("steps", "kind", "says"),
     [
-        ((follow("ada_vell", hops=(Hop(relation="offspring"),)),), "bad plan", 'no relation "offspring"'),
+        (
+            (follow("ada_vell", hops=(Hop(relation="offspring"),)),),
+            "bad plan",
+            'no relation "offspring"',
+        ),
         ((follow("zed_quorn"),), "not in the graph", '"zed_quorn"'),
         ((follow("{1}"),), "bad plan", "no earlier step"),
         ((follow("ada_vell"), follow("{2}")), "bad plan", "no earlier step"),
@@ -209,7 +251,11 @@ PAIR = {"bruno_vell", "cleo_vell"}
         ),
         # nothing to take away leaves the first
         (
-            (follow("ada_vell"), follow("hermit_oyl"), PlanStep(operator="difference", sources=("{1}", "{2}"))),
+            (
+                follow("ada_vell"),
+                follow("hermit_oyl"),
+                PlanStep(operator="difference", sources=("{1}", "{2}")),
+            ),
             [PAIR, None, PAIR],
         ),
         # a way may go against its relations
@@ -236,9 +282,13 @@ async def test_what_is_shared_and_sorted_is_counted_in_the_database(session: Ses
 async def test_paths_may_be_bound_to_relations(session: Session) -> None:
     def between(*relations: str) -> PlanStep:
         hops = tuple(Hop(relation=relation) for relation in relations)
-        return PlanStep(operator="connect", sources=("ada_vell",), targets=("dov_arlen",), hops=hops)
+        return PlanStep(
+            operator="connect", sources=("ada_vell",), targets=("dov_arlen",), hops=hops
+        )
 
-    found = await traverse(checked(session, between("children"), between("religion")), session.graph.traversal)
+    found = await traverse(
+        checked(session, between("children"), between("religion")), session.graph.traversal
+    )
     assert isinstance(found[0], StepResult)
     assert {relation.predicate for chain in found[0].chains for relation in chain} == {"children"}
     assert isinstance(found[1], Problem)
@@ -249,9 +299,14 @@ def facts_of(*triples: tuple[str, str, str]) -> tuple[GraphFacts, Chunk]:
     lines = [f"{s} -[{p}]-> {o}" for s, p, o in triples]
     text = "\n".join(lines)
     chunk = chunk_of(text, id="chk", kind="triples")
-    relations = [Relation(id=content_id("rel", s, p, o), source=s, target=o, predicate=p) for s, p, o in triples]
+    relations = [
+        Relation(id=content_id("rel", s, p, o), source=s, target=o, predicate=p)
+        for s, p, o in triples
+    ]
     places = [
-        Occurrence(item=relation.id, chunk="chk", start=text.index(line), end=text.index(line) + len(line))
+        Occurrence(
+            item=relation.id, chunk="chk", start=text.index(line), end=text.index(line) + len(line)
+        )
         for relation, line in zip(relations, lines, strict=True)
     ]
     names = sorted({end for s, _, o in triples for end in (s, o)})
@@ -283,7 +338,13 @@ def test_the_cheapest_chains_are_those_that_trying_all_finds(seed: int) -> None:
 
 
 def test_neighbours_come_by_their_degree() -> None:
-    facts, _ = facts_of(("a", "r", "few"), ("a", "r", "many"), ("many", "r", "x"), ("many", "r", "y"), ("x", "r", "w"))
+    facts, _ = facts_of(
+        ("a", "r", "few"),
+        ("a", "r", "many"),
+        ("many", "r", "x"),
+        ("many", "r", "y"),
+        ("x", "r", "w"),
+    )
     assert [one.target for one in around(facts, "a")] == ["many", "few"]
     assert len(around(facts, "a", most=1)) == 1
 
@@ -297,7 +358,10 @@ def test_what_was_walked_is_shown_in_three_formats() -> None:
         "| a\\|b | knows | c | [1] |",
         "| d | owns | c | [2] |",
     ]
-    assert entity_table(facts, ["d", "c"], 1_000).splitlines()[2:] == ["| c | thing | 2 |  |", "| d | thing | 1 |  |"]
+    assert entity_table(facts, ["d", "c"], 1_000).splitlines()[2:] == [
+        "| c | thing | 2 |  |",
+        "| d | thing | 1 |  |",
+    ]
     assert [place.start for place in stated.pool()] == [0, len("a|b -[knows]-> c\n")]
 
 
@@ -308,4 +372,7 @@ def test_numbers_dates_and_counts_are_ranked_in_sql(tmp_path: Path) -> None:
     figures = [("a", "1,308,463 km"), ("b", "99.5"), ("c", "-4")]
     assert [one.item for one in tables.ranked(figures, "max")] == ["a", "b", "c"]
     pairs = [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")]
-    assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [("b", 2.0), ("a", 1.0)]
+    assert [(one.item, one.number) for one in tables.counted(pairs, "max")] == [
+        ("b", 2.0),
+        ("a", 1.0),
+    ]

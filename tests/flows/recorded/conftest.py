@@ -1,4 +1,6 @@
-"""One Prefect server, the deployments of this checkout, and one worker: each started once, as a person would."""
+"""One Prefect server, the deployments of this checkout, and one worker: each started once, as a
+person would.
+"""
 
 import os
 import shutil
@@ -61,7 +63,9 @@ class Api:
         }
 
     def post(self, path: str, body: object) -> httpx.Response:
-        """As Prefect's own clients do, again where the server is busy (503: its database is locked)."""
+        """As Prefect's own clients do, again where the server is busy (503: its database is
+        locked).
+        """
         for pause in (0.5, 1, 2, 4):
             answer = HTTP.post(f"{self.url}/{path}", json=body)
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
@@ -114,11 +118,20 @@ class Api:
 
 
 @contextmanager
-def process(*command: str, environment: dict[str, str], log: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a session of its own, told to end after the block, and all that it started with it."""
+def process(
+    *command: str, environment: dict[str, str], log: Path, folder: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, told to end after the block, and all that it started with
+    it.
+    """
     with log.open("wb") as output:
         started = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True
+            command,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            start_new_session=True,
         )
         try:
             yield started
@@ -133,8 +146,9 @@ def process(*command: str, environment: dict[str, str], log: Path, folder: Path)
 
 @pytest.fixture(scope="package")
 def api(network_attempts: list[str]) -> Iterator[Api]:
-    """The server of all recorded runs of this process and of the tests of this folder, with the last of which it ends:
-    one that nobody asks takes a twentieth of a processor."""
+    """The server of all recorded runs of this process and of the tests of this folder, with the
+    last of which it ends: one that nobody asks takes a twentieth of a processor.
+    """
     home = Path(os.environ["PREFECT_HOME"])
     with own_server(free_port(), home) as url, temporary_settings({PREFECT_API_URL: url}):
         with (
@@ -150,9 +164,13 @@ def api(network_attempts: list[str]) -> Iterator[Api]:
 
 @pytest.fixture
 def home(api: Api, tmp_path: Path) -> Path:
-    """A folder for another server of Prefect's, with the empty tables that it would make for seconds."""
+    """A folder for another server of Prefect's, with the empty tables that it would make for
+    seconds.
+    """
     (tmp_path / "home").mkdir()
-    return Path(shutil.copy(Path(os.environ["PREFECT_HOME"], "empty.db"), tmp_path / "home" / "prefect.db")).parent
+    return Path(
+        shutil.copy(Path(os.environ["PREFECT_HOME"], "empty.db"), tmp_path / "home" / "prefect.db")
+    ).parent
 
 
 @pytest.fixture(scope="package")
@@ -160,12 +178,21 @@ def deployed(api: Api) -> Api:
     """The server with the deployments of `prefect.yaml`, as it is."""
     from prefect.workers.process import ProcessWorker
 
-    pool = {"name": POOL, "type": "process", "base_job_template": ProcessWorker.get_default_base_job_template()}
+    pool = {
+        "name": POOL,
+        "type": "process",
+        "base_job_template": ProcessWorker.get_default_base_job_template(),
+    }
     api.post("work_pools/", pool).raise_for_status()
     done = subprocess.run(
-        [str(BIN / "prefect"), "--no-prompt", "deploy", "--all"], env=api.environment(), cwd=ROOT, capture_output=True,
-        text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+        [str(BIN / "prefect"), "--no-prompt", "deploy", "--all"],
+        env=api.environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return api
 
@@ -175,7 +202,9 @@ def worker(api: Api, folder: Path, **environment: str) -> Iterator["subprocess.P
     """A worker of the pool, which does what is asked for."""
     folder.mkdir()
     command = (str(BIN / "prefect"), "worker", "start", "--pool", POOL)
-    with process(*command, environment=api.environment(**environment), log=folder / "log", folder=folder) as started:
+    with process(
+        *command, environment=api.environment(**environment), log=folder / "log", folder=folder
+    ) as started:
         yield started
 
 
@@ -184,5 +213,7 @@ def documents(tmp_path: Path) -> Path:
     """A folder with one document."""
     folder = tmp_path / "documents"
     folder.mkdir()
-    (folder / "bridge.md").write_text("# Orla Bridge\n\nOrla Bridge was designed by Tomas Reyd. It opened in 1931.\n")
+    (folder / "bridge.md").write_text(
+        "# Orla Bridge\n\nOrla Bridge was designed by Tomas Reyd. It opened in 1931.\n"
+    )
     return folder

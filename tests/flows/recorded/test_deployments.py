@@ -1,4 +1,6 @@
-"""The deployments of a checkout, trellis serve, calls under a limit of the server, and a run without a network."""
+"""The deployments of a checkout, trellis serve, calls under a limit of the server, and a run
+without a network.
+"""
 
 import asyncio
 import json
@@ -33,7 +35,9 @@ QUESTION = "Who designed Orla Bridge?"
 
 def test_all_deployments_are_registered_as_they_are(deployed: Api) -> None:
     scheduled = deployed.deployment("index/index-nightly")
-    assert [(one["schedule"]["cron"], one["active"]) for one in scheduled["schedules"]] == [("0 3 * * *", False)]
+    assert [(one["schedule"]["cron"], one["active"]) for one in scheduled["schedules"]] == [
+        ("0 3 * * *", False)
+    ]
     assert scheduled["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
     now = deployed.deployment("index/index-now")
     assert now["concurrency_options"]["collision_strategy"] == "ENQUEUE"
@@ -56,11 +60,15 @@ def test_a_worker_indexes_and_answers_over_rest_and_the_example_automation_asks_
 
     def by_the_automation() -> bool:
         given = [run["parameters"] for run in deployed.runs("query/ask")]
-        return any((one["question"], one["workspace"]) == ("What has changed?", workspace) for one in given)
+        return any(
+            (one["question"], one["workspace"]) == ("What has changed?", workspace) for one in given
+        )
 
     with worker(deployed, tmp_path / "worker"):
         made = deployed.ended("index/index-now", source=[str(documents)], workspace=workspace)
-        assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made["state"]
+        assert made["state"]["message"].startswith("Published generation 1 (1 added;"), made[
+            "state"
+        ]
         asked = deployed.ended("query/ask", question=QUESTION, workspace=workspace)
         assert asked["state"]["message"].startswith("excerpts, not an answer"), asked["state"]
         assert "Tomas Reyd" in page_of(workspace, asked["id"])
@@ -135,8 +143,12 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
     words = (str(BIN / "trellis"), "serve", str(documents), *when, *where, "--json")
     api = Api(f"http://127.0.0.1:{port}/api")
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(home), "TRELLIS_EMBEDDING": "none", **SOON,
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PREFECT_HOME": str(home),
+        "TRELLIS_EMBEDDING": "none",
+        **SOON,
+    }
 
     def served() -> Any:
         first, end, _ = log.read_text().partition("\n")
@@ -148,15 +160,30 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
         assert told["deployments"] == ["index/index-nightly", "index/index-now", "query/ask"]
         scheduled = api.deployment("index/index-nightly")
         assert scheduled["schedules"][0]["schedule"]["timezone"] == "Europe/Berlin"
-        assert scheduled["parameters"] == {"source": [str(documents)], "workspace": str(tmp_path / "ws")}
+        assert scheduled["parameters"] == {
+            "source": [str(documents)],
+            "workspace": str(tmp_path / "ws"),
+        }
         assert KEY not in api.post("deployments/filter", {}).text
         assert [found["name"] for found in api.post("automations/filter", {}).json()] == [NAME]
         with httpx.Client(base_url=told["service"], timeout=PATIENCE, trust_env=False) as client:
             the_service_indexes_and_answers(client)
         asked = subprocess.run(
-            [str(BIN / "prefect"), "deployment", "run", "query/ask", "--param", f"question={QUESTION}", "--watch"],
-            env=api.environment(), capture_output=True, text=True, check=False, timeout=PATIENCE,
-        )  # fmt: skip
+            [
+                str(BIN / "prefect"),
+                "deployment",
+                "run",
+                "query/ask",
+                "--param",
+                f"question={QUESTION}",
+                "--watch",
+            ],
+            env=api.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
         assert asked.returncode == 0, asked.stdout + asked.stderr
         (answered,) = api.runs("query/ask")
         assert "Tomas Reyd" in page_of(tmp_path / "ws", answered["id"])
@@ -169,7 +196,9 @@ def test_it_serves_until_it_is_told_to_end(documents: Path, home: Path, tmp_path
 
 def the_service_indexes_and_answers(client: httpx.Client) -> None:
     begun = client.post("/api/v1/index-runs", json={}).raise_for_status().json()
-    done = wait_for(lambda: client.get(f"/api/v1/index-runs/{begun['id']}").json()["report"], "its report")
+    done = wait_for(
+        lambda: client.get(f"/api/v1/index-runs/{begun['id']}").json()["report"], "its report"
+    )
     assert (done["generation"], done["documents"]["added"]) == (1, 1)
     assert "Tomas Reyd" in client.post("/api/v1/ask", json={"question": QUESTION}).json()["answer"]
 
@@ -180,14 +209,25 @@ def test_the_automation_is_made_once_and_stays_off_where_it_was_switched_off() -
         async with get_client() as client:
             await end_silent_runs(client)
             for one in await client.read_automations_by_name(NAME):
-                await client.update_automation(one.id, automation().model_copy(update={"enabled": False}))
+                await client.update_automation(
+                    one.id, automation().model_copy(update={"enabled": False})
+                )
             await end_silent_runs(client)
             return [one.enabled for one in await client.read_automations_by_name(NAME)]
 
     assert asyncio.run(made()) == [False]
 
 
-CUT_OFF = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+CUT_OFF = (
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--net",
+    "sh",
+    "-c",
+    'ip link set lo up && exec "$@"',
+    "sh",
+)
 BOTH = """
 import asyncio, sys
 from flows.index import index
@@ -197,24 +237,53 @@ async def both():
     return await query("Who designed Orla Bridge?", workspace=sys.argv[2])
 print(asyncio.run(both()).answer)
 """
-# An address as strace writes it; name servers and their likes are reached by `sendto` and `sendmmsg` as well.
+# An address as strace writes it; name servers and their likes are reached by `sendto` and
+# `sendmmsg` as well.
 ADDRESS = re.compile(r'(?:inet_addr\("|inet_pton\(AF_INET6, ")([^"]+)')
 
 
-def test_a_recorded_run_and_question_need_no_network_and_try_none(documents: Path, home: Path, tmp_path: Path) -> None:
+def test_a_recorded_run_and_question_need_no_network_and_try_none(
+    documents: Path, home: Path, tmp_path: Path
+) -> None:
     for needed in ("unshare", "ip", "strace"):
         if not shutil.which(needed):
-            pytest.skip(f"{needed} is not installed (Debian: apt-get install util-linux iproute2 strace)")
-    if subprocess.run([*CUT_OFF, "strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode:
+            pytest.skip(
+                f"{needed} is not installed (Debian: apt-get install util-linux iproute2 strace)"
+            )
+    if subprocess.run(
+        [*CUT_OFF, "strace", "-o", os.devnull, "true"], capture_output=True, check=False
+    ).returncode:
         pytest.skip("this system lets nobody make a network of its own, or trace a process")
     log = tmp_path / "calls"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(home),
-                   "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120"}  # fmt: skip
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PREFECT_HOME": str(home),
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    }
     done = subprocess.run(
-        [*CUT_OFF, "strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", "trace=connect,sendto,sendmsg,sendmmsg",
-         sys.executable, "-c", BOTH, str(documents), str(tmp_path / "ws")],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+        [
+            *CUT_OFF,
+            "strace",
+            "-f",
+            "--seccomp-bpf",
+            "-o",
+            str(log),
+            "-e",
+            "trace=connect,sendto,sendmsg,sendmmsg",
+            sys.executable,
+            "-c",
+            BOTH,
+            str(documents),
+            str(tmp_path / "ws"),
+        ],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
     assert done.returncode == 0, done.stderr
     assert "Tomas Reyd" in done.stdout
     asked = set(ADDRESS.findall(log.read_text(errors="replace")))

@@ -1,7 +1,8 @@
-"""A forgotten document is nowhere: not in the graph, the memory, the caches, an older generation or any file's bytes.
+"""A forgotten document is nowhere: not in the graph, the memory, the caches, an older generation or
+any file's bytes.
 
-Regressions of others' behaviour: deleting rebuilds from cached extractions, so that an empty cache breaks it; a deleted
-file leaves its entities behind.
+Regressions of others' behaviour: deleting rebuilds from cached extractions, so that an empty cache
+breaks it; a deleted file leaves its entities behind.
 """
 
 import asyncio
@@ -27,14 +28,23 @@ from tests.workspaces import write_rows
 
 SECRET = "Zephyrine Quillfeather"
 ROWS: tuple[Mapping[str, object], ...] = (
-    {"id": "bridge", "title": "Orla Bridge", "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931."},
-    {"id": "reyd", "title": "Tomas Reyd", "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Holm."},
     {
-        "id": "secret", "title": SECRET,
+        "id": "bridge",
+        "title": "Orla Bridge",
+        "text": "Orla Bridge was designed by Tomas Reyd. It opened in 1931.",
+    },
+    {
+        "id": "reyd",
+        "title": "Tomas Reyd",
+        "text": "Tomas Reyd was born in Velin. He studied under Ana Korb in Holm.",
+    },
+    {
+        "id": "secret",
+        "title": SECRET,
         "text": f"{SECRET} lent Tomas Reyd 90417 crowns. {SECRET} lived in Mottlegrave near Velin. "
         f"Nobody in Mottlegrave knew that {SECRET} had met Ana Korb in Holm before the loan was signed.",
     },
-)  # fmt: skip
+)
 TRACES = ("Quillfeather", "Mottlegrave", "90417", "quillfeather")
 
 
@@ -46,16 +56,30 @@ def docs(tmp_path: Path) -> Path:
 def places(folder: Path) -> list[str]:
     """The files whose bytes hold a trace of the document."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    holding = [path for path in files if any(trace.encode() in path.read_bytes() for trace in TRACES)]
+    holding = [
+        path for path in files if any(trace.encode() in path.read_bytes() for trace in TRACES)
+    ]
     return [path.relative_to(folder).as_posix() for path in holding]
 
 
-def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Command, docs: Path) -> None:
+def test_nothing_is_left_of_a_forgotten_document(
+    model_server: Server, fresh: Command, docs: Path
+) -> None:
     fresh("index", str(docs))
     fresh("ask", f"Where did {SECRET} live?")
     memory = Workspace(fresh.workspace).database.memory
     for name in ("secret", "bridge"):
-        memory.put([MemoryEntry(source=name, title=f"About {name}?", content="x", documents=(name,), generation=1)])
+        memory.put(
+            [
+                MemoryEntry(
+                    source=name,
+                    title=f"About {name}?",
+                    content="x",
+                    documents=(name,),
+                    generation=1,
+                )
+            ]
+        )
     before = places(fresh.workspace)
     assert any("generation.duckdb" in place for place in before)
     assert any("side.sqlite" in place for place in before)
@@ -75,8 +99,11 @@ def test_nothing_is_left_of_a_forgotten_document(model_server: Server, fresh: Co
 
 
 @pytest.mark.usefixtures("api", "unembedded")
-def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path, tmp_path: Path) -> None:
-    # Ordinary words that the program's own sentences have too: else they would be a trace of the document.
+def test_runs_that_name_it_are_deleted_on_the_server(
+    fresh: Command, docs: Path, tmp_path: Path
+) -> None:
+    # Ordinary words that the program's own sentences have too: else they would be a trace of the
+    # document.
     ordinary = "Before the quay was over, nobody knew that they had met and lived near it, and signed a loan of crowns."
     write_rows(docs, [*ROWS, {"id": "quay", "title": "The quay", "text": ordinary}])
     mine, other = str(fresh.workspace), str(tmp_path / "other")
@@ -85,7 +112,9 @@ def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path,
     asyncio.run(index(str(others), workspace=other))
     naming = end_of(query(f"Where did {SECRET} live?", workspace=mine, return_state=True))
     answered = end_of(query("Who lent Tomas Reyd crowns?", workspace=mine, return_state=True))
-    kept = end_of(query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"], return_state=True))
+    kept = end_of(
+        query("Who designed Orla Bridge?", workspace=mine, documents=["bridge"], return_state=True)
+    )
     elsewhere = end_of(query(f"Where did {SECRET} live?", workspace=other, return_state=True))
     assert fresh("forget", "secret", "--json").json["run_records"] >= 2
     there = [asyncio.run(is_there(id_of(state))) for state in (naming, answered, kept, elsewhere)]
@@ -96,10 +125,14 @@ def test_runs_that_name_it_are_deleted_on_the_server(fresh: Command, docs: Path,
 @pytest.mark.usefixtures("api", "unembedded")
 def test_prefect_is_told_no_text_of_a_document(fresh: Command, docs: Path) -> None:
     asyncio.run(index(str(docs), workspace=str(fresh.workspace)))
-    state = end_of(query("Who lent Tomas Reyd crowns?", workspace=str(fresh.workspace), return_state=True))
+    state = end_of(
+        query("Who lent Tomas Reyd crowns?", workspace=str(fresh.workspace), return_state=True)
+    )
     asyncio.run(logs(id_of(state)))
     home = Path(os.environ["PREFECT_HOME"])
-    assert [path for path in home.rglob("*") if path.is_file() and b"Mottlegrave" in path.read_bytes()] == []
+    assert [
+        path for path in home.rglob("*") if path.is_file() and b"Mottlegrave" in path.read_bytes()
+    ] == []
 
 
 async def is_there(flow_run: UUID) -> bool:
@@ -116,14 +149,18 @@ def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path, unembedd
     folder = tmp_path / "notes"
     folder.mkdir()
     for row in ROWS:
-        (folder / f"{row['id']}.md").write_text(f"# {row['title']}\n\n{row['text']}\n", encoding="utf-8")
+        (folder / f"{row['id']}.md").write_text(
+            f"# {row['title']}\n\n{row['text']}\n", encoding="utf-8"
+        )
     fresh("index", str(folder))
     fresh("forget", "secret.md")
     again = fresh("index", str(folder), "--json").json
     assert (again["published"], again["documents"]["added"]) == (False, 0)
     assert [one["reason"] for one in again["skipped"]] == ["forgotten: secret.md"]
     (folder / "secret.md").rename(folder / "renamed.md")
-    assert fresh("index", str(folder), "--json").json["documents"]["added"] == 0, "moving it does not bring it back"
+    assert fresh("index", str(folder), "--json").json["documents"]["added"] == 0, (
+        "moving it does not bring it back"
+    )
     full = fresh("index", str(folder), "--full", "--json").json
     assert full["documents"]["added"] == 0
     (folder / "renamed.md").rename(folder / "secret.md")
@@ -133,7 +170,9 @@ def test_it_stays_out_until_it_is_named(fresh: Command, tmp_path: Path, unembedd
     assert fresh("index", str(folder), "--json").json["skipped"] == []
 
 
-def test_a_reader_keeps_a_retired_generation_until_it_ends(fresh: Command, docs: Path, unembedded: None) -> None:
+def test_a_reader_keeps_a_retired_generation_until_it_ends(
+    fresh: Command, docs: Path, unembedded: None
+) -> None:
     fresh("index", str(docs))
     with Workspace(fresh.workspace).read() as reading:
         report = fresh("forget", "secret", "--json").json

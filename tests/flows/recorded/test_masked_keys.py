@@ -1,4 +1,6 @@
-"""No configured key leaves the process in text that comes from outside, whatever a server says and wherever it goes."""
+"""No configured key leaves the process in text that comes from outside, whatever a server says and
+wherever it goes.
+"""
 
 import base64
 import gzip
@@ -30,7 +32,10 @@ ADDRESS = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
 ESCAPED = "".join(f"\\u{ord(sign):04x}" for sign in KEY)
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 FORMS = (KEY, KEY.replace("/", "\\/"), quote(KEY, safe=""), ESCAPED, PASSWORD, BASIC.rstrip("="))
-CODED = tuple(base64.b64encode(text.encode()).decode().rstrip("=") for text in (KEY, f"Bearer {KEY}", f":{KEY}"))
+CODED = tuple(
+    base64.b64encode(text.encode()).decode().rstrip("=")
+    for text in (KEY, f"Bearer {KEY}", f":{KEY}")
+)
 SAYS = f"your key is Bearer {' and '.join(FORMS)}."
 QUESTION = "Where was Tomas Reyd born?"
 
@@ -60,7 +65,9 @@ def shown(*texts: str) -> list[str]:
 def stored(*folders: Path) -> list[str]:
     """The files under these folders that hold the key in any form, as `name: form`."""
     found = []
-    for path in sorted(path for folder in folders for path in (folder, *folder.rglob("*")) if path.is_file()):
+    for path in sorted(
+        path for folder in folders for path in (folder, *folder.rglob("*")) if path.is_file()
+    ):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         found += [f"{path.name}: {form}" for form in (*FORMS, *CODED) if form.encode() in content]
         if path.suffix == ".duckdb":  # its blocks may be packed
@@ -114,16 +121,27 @@ def test_a_question_shows_and_stores_no_key(
 
 @pytest.mark.parametrize("rule", [*ANSWERS, *ERRORS], ids=named)
 def test_an_index_run_shows_and_stores_no_key(
-    leaky: Server, fresh: Command, source: Path, cache: Path, rule: Mapping[str, object],
+    leaky: Server,
+    fresh: Command,
+    source: Path,
+    cache: Path,
+    rule: Mapping[str, object],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     tell(leaky, rule)
     said = []
     archive = fresh.workspace.with_name("archive.tar.gz")
     index = ("index", str(source))
     for limit, *commands in (
         ("0", (*index, "--json")),  # refused, with the run remembered
-        ("1", index, ("dead-letter", "--json"), ("archive", str(archive)), ("status", "--json"), ("doctor", "--json")),
+        (
+            "1",
+            index,
+            ("dead-letter", "--json"),
+            ("archive", str(archive)),
+            ("status", "--json"),
+            ("doctor", "--json"),
+        ),
     ):
         monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", limit)
         for command in commands:
@@ -142,36 +160,68 @@ def written(says: str) -> str:
 
 @pytest.mark.usefixtures("api")
 def test_no_key_is_left_by_runs_on_prefect_training_tuning_exports_and_archives(
-    leaky: Server, fresh: Command, source: Path, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    leaky: Server,
+    fresh: Command,
+    source: Path,
+    cache: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = [f"Where was no {number} of the council born?" for number in range(10, 22)]
-    gold = [{"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]} for question in asked]
+    gold = [
+        {"question": question, "answers": ["Velin"], "gold_documents": ["reyd"]}
+        for question in asked
+    ]
     questions, place = write_rows(tmp_path / "gold.jsonl", gold), str(fresh.workspace)
     tell(leaky, {"kind": "says_too"})
     said: list[object] = [end_of(index(str(source), workspace=place, return_state=True))]
     said += [end_of(query(QUESTION, workspace=place, return_state=True))]
     page = tmp_path / "page.html"
     said += [
-        end_of(evaluate(["mode=naive"], str(questions), limit=2, workspace=place, page=str(page), return_state=True))
+        end_of(
+            evaluate(
+                ["mode=naive"],
+                str(questions),
+                limit=2,
+                workspace=place,
+                page=str(page),
+                return_state=True,
+            )
+        )
     ]
-    leaky.misbehave({"kind": "writes", "step": "answer", "says": written(SAYS)}, {"kind": "says_too", "says": SAYS})
-    options = TrainOptions("answer", questions=questions, by="bootstrap", measure="exact_match", use=True)
+    leaky.misbehave(
+        {"kind": "writes", "step": "answer", "says": written(SAYS)},
+        {"kind": "says_too", "says": SAYS},
+    )
+    options = TrainOptions(
+        "answer", questions=questions, by="bootstrap", measure="exact_match", use=True
+    )
     said += [end_of(train(options, workspace=place, return_state=True))]
     program = fresh.workspace / "programs" / "answer.json"
-    assert MASK in program.read_text("utf-8"), "what the server said of the key is in the demonstrations"
+    assert MASK in program.read_text("utf-8"), (
+        "what the server said of the key is in the demonstrations"
+    )
     tell(leaky, {"kind": "says_too"})
     said += [end_of(query(QUESTION, workspace=place, mode="naive", return_state=True))]
     assert any(MASK in str(sent) for sent in leaky.sent("answer")), "the compiled step was asked"
-    for rule in ({"kind": "rate_limit", "retry_after": KEY}, {"kind": "server_error", "status": 400}):
+    for rule in (
+        {"kind": "rate_limit", "retry_after": KEY},
+        {"kind": "server_error", "status": 400},
+    ):
         tell(leaky, rule)
         said += [end_of(query(f"{QUESTION} {rule['kind']}", workspace=place, return_state=True))]
     tell(leaky, {"kind": "says_too"})
     said += capsys.readouterr()
     kept = tmp_path / "kept"
     for command in (
-        ("tune", str(source)), ("export", str(kept / "rows")), ("export", str(kept / "graph"), "--format", "graphml"),
-        ("archive", str(kept / "archive.tar.gz")), ("reports", "--json"), ("status", "--json"), ("doctor", "--json"),
-    ):  # fmt: skip
+        ("tune", str(source)),
+        ("export", str(kept / "rows")),
+        ("export", str(kept / "graph"), "--format", "graphml"),
+        ("archive", str(kept / "archive.tar.gz")),
+        ("reports", "--json"),
+        ("status", "--json"),
+        ("doctor", "--json"),
+    ):
         ended = fresh(*command)
         assert ended.code == 0, (command, ended.err)
         said += [ended.out, ended.err]

@@ -1,6 +1,8 @@
-"""Prefect's own pages in Chromium: what somebody sees of an index run, of a question, and of a run that failed.
+"""Prefect's own pages in Chromium: what somebody sees of an index run, of a question, and of a run
+that failed.
 
-One server for all, and one process that does the runs. Nothing waits for a time, but for what is to be seen.
+One server for all, and one process that does the runs. Nothing waits for a time, but for what is to
+be seen.
 """
 
 import io
@@ -21,7 +23,9 @@ from PIL import Image
 from tests.flows.recorded.conftest import FINAL, ROOT, Api
 from tests.patience import PATIENCE, wait_for
 
-pytest.importorskip("playwright", reason="the pages' tests need playwright: pip install 'trellis-rag[dev]'")
+pytest.importorskip(
+    "playwright", reason="the pages' tests need playwright: pip install 'trellis-rag[dev]'"
+)
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = [pytest.mark.prefect, pytest.mark.slow]
@@ -46,7 +50,8 @@ asyncio.run(runs())
 RED, GREEN = 0, 1
 # Icons that Prefect's pages ask for and its server does not have.
 NOT_THERE = re.compile(r"/(favicon|ico/undefined)\.\w+$")
-# A run's graph goes on drawing for a moment after its page was left, and finds that it has been taken down.
+# A run's graph goes on drawing for a moment after its page was left, and finds that it has been
+# taken down.
 TAKEN_DOWN = re.compile(r"Cannot read properties of null \(reading '(position|scale)'\)")
 
 
@@ -55,12 +60,21 @@ def runs(api: Api, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The three runs, as the server knows them, by the first word of their names."""
     folder = tmp_path_factory.mktemp("runs")
     done = subprocess.run(
-        [sys.executable, "-c", RUNS], env=api.environment(TRELLIS_CHUNK_TOKENS="200", TRELLIS_CHUNK_OVERLAP="0"),
-        cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+        [sys.executable, "-c", RUNS],
+        env=api.environment(TRELLIS_CHUNK_TOKENS="200", TRELLIS_CHUNK_OVERLAP="0"),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
     assert done.returncode == 0, done.stderr
     found = api.post("flow_runs/filter", {"sort": "START_TIME_DESC"}).raise_for_status().json()
-    names = {"index": f"index {CORPUS} into ws", "question": "question in mode auto", "failed": "index nowhere into ws"}
+    names = {
+        "index": f"index {CORPUS} into ws",
+        "question": "question in mode auto",
+        "failed": "index nowhere into ws",
+    }
     return {name: next(run for run in found if run["name"] == full) for name, full in names.items()}
 
 
@@ -81,8 +95,12 @@ class Seen:
         )
 
     def draws(self, colour: int) -> bool:
-        """Whether bars of steps in a colour are on the canvas, above the strip that tells the run's own."""
-        picture = Image.open(io.BytesIO(self.page.locator("canvas").first.screenshot())).convert("RGB")
+        """Whether bars of steps in a colour are on the canvas, above the strip that tells the run's
+        own.
+        """
+        picture = Image.open(io.BytesIO(self.page.locator("canvas").first.screenshot())).convert(
+            "RGB"
+        )
         above = picture.crop((0, 0, picture.width, picture.height * 9 // 10))
         pixels = numpy.asarray(above, int)
         others = numpy.delete(pixels, colour, axis=2).max(axis=2)
@@ -99,13 +117,19 @@ class Seen:
 
 @contextmanager
 def seen(browser: Browser, api: Api, run: Any, last: str) -> Iterator[Seen]:
-    """The page as soon as the server, which learns of steps a moment later, knows that of the name `last` is over.
+    """The page as soon as the server, which learns of steps a moment later, knows that of the name
+    `last` is over.
 
-    Fails the test for an error in the console of the page, and for a request to anywhere but the server."""
+    Fails the test for an error in the console of the page, and for a request to anywhere but the
+    server.
+    """
 
     def known() -> bool:
         nodes = [node for _, node in api.get(f"flow_runs/{run['id']}/graph-v2")["nodes"]]
-        return last in {node["label"] for node in nodes} and {node["state_type"] for node in nodes} <= FINAL
+        return (
+            last in {node["label"] for node in nodes}
+            and {node["state_type"] for node in nodes} <= FINAL
+        )
 
     wait_for(known, f"the end of {last}")
     context = browser.new_context(viewport={"width": 1400, "height": 1000}, locale="en-GB")
@@ -119,7 +143,10 @@ def seen(browser: Browser, api: Api, run: Any, last: str) -> Iterator[Seen]:
 
     page.on("pageerror", failed)
     page.on(
-        "request", lambda asked: None if asked.url.startswith((api.ui, "data:", "blob:")) else wrong.append(asked.url)
+        "request",
+        lambda asked: (
+            None if asked.url.startswith((api.ui, "data:", "blob:")) else wrong.append(asked.url)
+        ),
     )
 
     def said(message: Any) -> None:
@@ -140,12 +167,18 @@ def test_an_index_run_draws_the_diagram_and_shows_what_it_made(
     with seen(browser, api, runs["index"], "publish") as shown:
         arrows = shown.arrows
         assert arrows.pop(("extract", frozenset({"chunk"}))) > 1, "batches, side by side"
-        assert arrows == Counter({
-            ("load", frozenset()): 1, ("sync", frozenset({"load"})): 1, ("chunk", frozenset({"sync"})): 1,
-            ("dedupe", frozenset({"extract"})): 1,
-            ("summarize", frozenset({"dedupe"})): 1, ("detect-communities", frozenset({"summarize"})): 1,
-            ("report", frozenset({"detect-communities"})): 1, ("publish", frozenset({"report"})): 1,
-        })  # fmt: skip
+        assert arrows == Counter(
+            {
+                ("load", frozenset()): 1,
+                ("sync", frozenset({"load"})): 1,
+                ("chunk", frozenset({"sync"})): 1,
+                ("dedupe", frozenset({"extract"})): 1,
+                ("summarize", frozenset({"dedupe"})): 1,
+                ("detect-communities", frozenset({"summarize"})): 1,
+                ("report", frozenset({"detect-communities"})): 1,
+                ("publish", frozenset({"report"})): 1,
+            }
+        )
         wait_for(lambda: shown.draws(GREEN), "bars of steps that are done")
         expect(shown.page.locator("body")).to_contain_text("Published generation 1 (23 added;")
         text = shown.artifact("index-summary")

@@ -1,4 +1,6 @@
-"""What shows only after minutes: a schedule that picks up changes, and a run that is killed and found out."""
+"""What shows only after minutes: a schedule that picks up changes, and a run that is killed and
+found out.
+"""
 
 import os
 import signal
@@ -18,7 +20,9 @@ pytestmark = [pytest.mark.prefect, pytest.mark.patient]
 PASSAGES, ANSWERED, AT_ONCE = 120, 60, 16
 
 
-def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed(tmp_path: Path) -> None:
+def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed(
+    tmp_path: Path,
+) -> None:
     source, port = tmp_path / "documents", str(free_port())
     source.mkdir()
     (source / "bridge.md").write_text("Orla Bridge was designed by Tomas Reyd.")
@@ -27,11 +31,15 @@ def test_a_schedule_runs_twice_picks_up_changes_and_leaves_no_server_when_killed
     api = Api(f"http://127.0.0.1:{port}/api")
     with process(*words, environment=environment, log=tmp_path / "log", folder=tmp_path) as served:
         wait_for(lambda: "Serving on" in (tmp_path / "log").read_text(), "the start")
-        first = api.finished(wait_for(lambda: api.runs("index/index-nightly"), "the first run")[0]["id"])
+        first = api.finished(
+            wait_for(lambda: api.runs("index/index-nightly"), "the first run")[0]["id"]
+        )
         assert first["state"]["message"].startswith("Published generation 1 (1 added;")
         (source / "bridge.md").write_text("Orla Bridge was designed by Tomas Reyd in 1931.")
         (source / "quay.md").write_text("The quay of Velin was built by Ana Korb.")
-        second = api.finished(wait_for(lambda: api.runs("index/index-nightly")[1:], "the second run")[0]["id"])
+        second = api.finished(
+            wait_for(lambda: api.runs("index/index-nightly")[1:], "the second run")[0]["id"]
+        )
         served.send_signal(signal.SIGKILL)
         wait_for(lambda: not api.answers(), "the end of a server whose owner was killed")
     assert second["state"]["message"].startswith("Published generation 2 (1 added, 1 changed")
@@ -44,21 +52,38 @@ def test_a_killed_run_is_marked_and_the_next_one_repeats_no_call(
     source = tmp_path / "documents"
     source.mkdir()
     for number in range(PASSAGES):
-        (source / f"{number:03}.md").write_text(f"Quay {number} was built by Ana Korb in {1800 + number}.")
+        (source / f"{number:03}.md").write_text(
+            f"Quay {number} was built by Ana Korb in {1800 + number}."
+        )
     with serving() as model, own_server(free_port(), tmp_path / "home") as url:
         api = Api(url)
-        models = {"TRELLIS_LM": "openai/m", "TRELLIS_LM_BASE_URL": model.base_url, "TRELLIS_LM_API_KEY": "made-up"}
+        models = {
+            "TRELLIS_LM": "openai/m",
+            "TRELLIS_LM_BASE_URL": model.base_url,
+            "TRELLIS_LM_API_KEY": "made-up",
+        }
         for words in (
             ["prefect", "work-pool", "create", "--type", "process", POOL],
             ["trellis", "serve", "--pool", POOL],
         ):
             subprocess.run(
-                [str(BIN / words[0]), *words[1:]], env=api.environment(**models), check=True, timeout=PATIENCE
+                [str(BIN / words[0]), *words[1:]],
+                env=api.environment(**models),
+                check=True,
+                timeout=PATIENCE,
             )
         asked = {"source": [str(source)], "workspace": str(tmp_path / "ws")}
-        # The rest it keeps to itself. As many calls wait as may be under way at once: all that were answered have been
-        # stored, or their slots were not free.
-        model.misbehave({"kind": "hang", "step": "extract", "nth": ANSWERED + 1, "times": PASSAGES, "seconds": 600})
+        # The rest it keeps to itself. As many calls wait as may be under way at once: all that were
+        # answered have been stored, or their slots were not free.
+        model.misbehave(
+            {
+                "kind": "hang",
+                "step": "extract",
+                "nth": ANSWERED + 1,
+                "times": PASSAGES,
+                "seconds": 600,
+            }
+        )
         with worker(api, tmp_path / "first", **models) as first:
             run = api.start("index/index-now", **asked).raise_for_status().json()["id"]
             wait_for(lambda: model.calls() >= ANSWERED + AT_ONCE, "the middle of the extraction")

@@ -1,4 +1,6 @@
-"""The flows run on Prefect as steps that a person can follow, fail in words, show no key, and tell nobody elsewhere."""
+"""The flows run on Prefect as steps that a person can follow, fail in words, show no key, and tell
+nobody elsewhere.
+"""
 
 import asyncio
 import json
@@ -47,10 +49,17 @@ pytestmark = pytest.mark.usefixtures("api")
 
 # What each step of an index run goes on from: the arrow diagram of `flows/index.py`.
 ARROWS = [
-    ("load", set()), ("sync", {"load"}), ("chunk", {"sync"}), ("embed", {"chunk"}), ("extract", {"chunk"}),
-    ("dedupe", {"embed", "extract"}), ("summarize", {"dedupe"}), ("detect-communities", {"summarize"}),
-    ("report", {"detect-communities"}), ("publish", {"report"}),
-]  # fmt: skip
+    ("load", set()),
+    ("sync", {"load"}),
+    ("chunk", {"sync"}),
+    ("embed", {"chunk"}),
+    ("extract", {"chunk"}),
+    ("dedupe", {"embed", "extract"}),
+    ("summarize", {"dedupe"}),
+    ("detect-communities", {"summarize"}),
+    ("report", {"detect-communities"}),
+    ("publish", {"report"}),
+]
 
 
 def kept(workspace: str | Path, state: State[Any], name: str) -> str:
@@ -79,15 +88,21 @@ async def test_a_failing_run_fails_in_words_and_is_an_event(tmp_path: Path) -> N
     assert str(state.message).startswith(f"Source not found: {missing}.")
     (told,) = await events("trellis.index.failed", 1, of=str(tmp_path))
     assert told["payload"]["reason"].startswith(f"Source not found: {missing}.")
-    assert "The run failed. Nothing is published" in "\n".join(await logs(await run_of(f"index {missing}")))
+    assert "The run failed. Nothing is published" in "\n".join(
+        await logs(await run_of(f"index {missing}"))
+    )
     with pytest.raises(SourceNotFound):
         await index(missing, workspace=str(tmp_path / "ws"))
     with pytest.raises(NoGeneration):
         await query("Who?", workspace=str(tmp_path / "ws"))
 
 
-async def test_a_question_is_recorded_without_texts(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRELLIS_THETA", "99")  # memory would answer for retrieval if the question was asked before
+async def test_a_question_is_recorded_without_texts(
+    indexed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "TRELLIS_THETA", "99"
+    )  # memory would answer for retrieval if the question was asked before
     state = await query("Who designed Orla Bridge?", workspace=str(indexed), return_state=True)
     answer, run = await state.aresult(), id_of(state)
     assert isinstance(answer, Answer)
@@ -99,7 +114,9 @@ async def test_a_question_is_recorded_without_texts(indexed: Path, monkeypatch: 
     assert "Reyd" not in shown + "\n".join(await logs(run))
 
 
-async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_where_no_model_answers() -> None:
+async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_where_no_model_answers() -> (
+    None
+):
     from prefect.context import TaskRunContext
 
     tried: list[Any] = []
@@ -127,19 +144,25 @@ async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_wher
         return found
 
     assert await reaching() == [1, 2]
-    assert [again for _, again in tried] == [True, False, True, True], "a wrong key is not tried again"
+    assert [again for _, again in tried] == [True, False, True, True], (
+        "a wrong key is not tried again"
+    )
     (task,) = {id(task): task for task, _ in tried}.values()
     assert (task.name, task.tags) == ("reach", {MODEL})
     assert str(task.description).startswith("Reach a model;")
 
 
-async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(source: Path, tmp_path: Path) -> None:
+async def test_a_published_generation_is_an_event_and_an_unchanged_one_is_none(
+    source: Path, tmp_path: Path
+) -> None:
     workspace = tmp_path / "My ws"
     for _ in range(2):
         await index(str(source), workspace=str(workspace))
     await index(str(source), workspace=str(tmp_path / "later"))  # told after both
     told = await events("trellis.index.published", 2, of=str(tmp_path))
-    (mine,) = [event for event in told if event["resource"]["prefect.resource.name"] == str(workspace)]
+    (mine,) = [
+        event for event in told if event["resource"]["prefect.resource.name"] == str(workspace)
+    ]
     assert mine["resource"]["prefect.resource.id"].startswith("trellis.workspace.")
     assert mine["resource"]["prefect.resource.id"].endswith("-my-ws")
     assert mine["payload"]["generation"] == 1
@@ -152,7 +175,13 @@ def test_the_forms_explain_their_parameters_and_offer_what_there_is() -> None:
         assert all(field.get("description") for field in form.properties.values()), form.properties
     asked = query.parameters.properties
     assert asked["mode"]["enum"] == list(mode_names())
-    assert asked["structure"]["anyOf"][0]["enum"] == ["table", "graph", "algorithm", "catalogue", "chunk"]
+    assert asked["structure"]["anyOf"][0]["enum"] == [
+        "table",
+        "graph",
+        "algorithm",
+        "catalogue",
+        "chunk",
+    ]
     number, _ = asked["k"]["anyOf"]
     assert (number["minimum"], number["maximum"]) == (1, 100)
     assert query.parameters.required == ["question"]
@@ -164,7 +193,9 @@ async def test_a_recorded_run_uses_the_model_of_a_context(
     model_server: Server, monkeypatch: pytest.MonkeyPatch, source: Path, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("TRELLIS_LM")
-    lm = dspy.LM("openai/given", api_base=model_server.base_url, api_key="k", cache=False, engine="lm15")
+    lm = dspy.LM(
+        "openai/given", api_base=model_server.base_url, api_key="k", cache=False, engine="lm15"
+    )
     with dspy.context(lm=lm):
         report = await index(str(source), workspace=str(tmp_path / "ws"))
     assert report.usage.by_step["extract"].calls == 3
@@ -174,18 +205,29 @@ SECRET = "sk-never-to-be-shown-0815"
 
 
 async def everything() -> str:
-    """All that the server knows of runs, their logs, states, parameters, artifacts and events, as one text."""
+    """All that the server knows of runs, their logs, states, parameters, artifacts and events, as
+    one text.
+    """
     from prefect.client.orchestration import get_client
 
     asked = {
-        "/flow_runs/filter": {}, "/task_runs/filter": {}, "/logs/filter": {"sort": "TIMESTAMP_DESC"},
+        "/flow_runs/filter": {},
+        "/task_runs/filter": {},
+        "/logs/filter": {"sort": "TIMESTAMP_DESC"},
         "/artifacts/filter": {},
         "/events/filter": {"limit": 50},
-    }  # fmt: skip
+    }
     async with get_client() as client:
         runs = await client.read_flow_runs()
-        parts = [json.dumps([state.model_dump(mode="json") for state in await client.read_flow_run_states(run.id)])
-                 for run in runs]  # fmt: skip
+        parts = [
+            json.dumps(
+                [
+                    state.model_dump(mode="json")
+                    for state in await client.read_flow_run_states(run.id)
+                ]
+            )
+            for run in runs
+        ]
         for path, body in asked.items():
             answer = await client._client.post(path, json=body)
             answer.raise_for_status()
@@ -219,7 +261,9 @@ async def leak() -> None:
         raise
 
 
-async def test_logs_of_all_layers_reach_the_page_and_no_key_does(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_logs_of_all_layers_reach_the_page_and_no_key_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TRELLIS_LM", "openai/some-model")
     monkeypatch.setenv("TRELLIS_LM_API_KEY", SECRET)
     state = await leaky_flow(return_state=True)
@@ -245,7 +289,8 @@ async def test_progress_is_shown_while_it_goes_on_and_at_its_end() -> None:
         async with Progress() as progress:
             progress.tell("slowly", 60, 120)
             async with asyncio.timeout(PATIENCE):
-                while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110 -- the server
+                # The server.
+                while (found := await Artifact.aget("progress-slowly")) is None:  # noqa: ASYNC110
                     await asyncio.sleep(0.2)
             seen.append(str(found.data))
             progress.tell("slowly", 120, 120)
@@ -269,7 +314,9 @@ async def test_a_key_is_read_from_the_block_that_a_setting_names() -> None:
     secret: Secret[str] = Secret(value=SecretStr(SECRET))
     await secret.save("model-key")
     own = {"TRELLIS_LM_ANSWER_API_KEY": "prefect-secret:model-key"}
-    settings = load_settings({"lm": "openai/m"}, {"TRELLIS_LM_API_KEY": "prefect-secret:model-key", **own})
+    settings = load_settings(
+        {"lm": "openai/m"}, {"TRELLIS_LM_API_KEY": "prefect-secret:model-key", **own}
+    )
     assert settings.lm_api_key is not None
     assert settings.lm_api_key.get_secret_value() == SECRET
     answering = settings.model_choices()["answer"]
@@ -283,7 +330,8 @@ async def test_a_key_is_read_from_the_block_that_a_setting_names() -> None:
 async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: Path) -> None:
     workspace = str(copy_of(indexed, tmp_path / "ws"))
     questions = write_rows(
-        tmp_path / "q.jsonl", [{"id": "a", "question": "Who designed Orla Bridge?", "answers": ["Tomas Reyd"]}]
+        tmp_path / "q.jsonl",
+        [{"id": "a", "question": "Who designed Orla Bridge?", "answers": ["Tomas Reyd"]}],
     )
     report = await evaluate(["naive", "mode=struct"], str(questions), workspace=workspace)
     assert isinstance(report, EvaluationReport)
@@ -291,12 +339,18 @@ async def test_an_evaluation_is_its_steps_with_a_page(indexed: Path, tmp_path: P
     runs = await task_runs(f"evaluate on {questions}", {"publish-evaluation", "compare"}, 6)
     answering = ("answer-questions", {"load-questions"})
     assert runs == [
-        ("load-questions", set()), answering, answering, ("score", {"answer-questions"}),
-        ("publish-evaluation", {"score"}), ("compare", {"publish-evaluation"}),
-    ]  # fmt: skip
+        ("load-questions", set()),
+        answering,
+        answering,
+        ("score", {"answer-questions"}),
+        ("publish-evaluation", {"score"}),
+        ("compare", {"publish-evaluation"}),
+    ]
     assert "Evaluation 1: 2 systems" in await artifact("evaluation")
     gate, page = tmp_path / "gate.toml", tmp_path / "page.md"
-    gate.write_text('[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8")
+    gate.write_text(
+        '[[gate]]\nmeasure = "answer_in_text"\nsystem = "kb"\nmargin = 0.1\n', encoding="utf-8"
+    )
     named: dict[str, Any] = {"workspace": workspace, "gate": str(gate), "page": str(page)}
     with pytest.raises(UsageError, match="No accepted evaluation"):
         await evaluate(["mode=naive,name=kb"], str(questions), **named)
@@ -326,7 +380,9 @@ async def test_a_watched_answer_that_changes_is_an_event(tmp_path: Path) -> None
     assert "Oslo" not in str(told) + await artifact("index-summary")
 
 
-async def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(copied: Command, source: Path) -> None:
+async def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
+    copied: Command, source: Path
+) -> None:
     garble(settled(copied.workspace))
     place = str(copied.workspace)
     state = await query("Who designed Orla Bridge?", workspace=place, return_state=True)

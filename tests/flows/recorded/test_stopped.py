@@ -1,4 +1,6 @@
-"""A recorded run that is stopped in the middle of extraction, in a process of its own, as a worker starts it."""
+"""A recorded run that is stopped in the middle of extraction, in a process of its own, as a worker
+starts it.
+"""
 
 import asyncio
 import sys
@@ -46,13 +48,23 @@ async def test_a_terminated_run_leaves_the_workspace_clean_and_the_next_repeats_
 ) -> None:
     monkeypatch.setenv("TRELLIS_EMBEDDING", "none")
     # The rest it keeps to itself: where the run is stopped does not depend on how fast anything is.
-    model_server.misbehave({"kind": "hang", "step": "extract", "nth": ANSWERED + 1, "times": DOCUMENTS, "seconds": 600})
-    source, workspace, now = write_rows(tmp_path / "docs.jsonl", quays(DOCUMENTS)), tmp_path / "ws", tmp_path / "now"
+    model_server.misbehave(
+        {"kind": "hang", "step": "extract", "nth": ANSWERED + 1, "times": DOCUMENTS, "seconds": 600}
+    )
+    source, workspace, now = (
+        write_rows(tmp_path / "docs.jsonl", quays(DOCUMENTS)),
+        tmp_path / "ws",
+        tmp_path / "now",
+    )
     command = (sys.executable, "-c", IN_A_TASK, *map(str, (source, workspace, now)))
-    with process(*command, environment=api.environment(), log=tmp_path / "log", folder=tmp_path) as running:
-        # As many calls wait as may be under way at once: all that were answered have been stored, or their slots were
-        # not free.
-        await asyncio.to_thread(wait_for, lambda: model_server.calls() >= ANSWERED + IN_FLIGHT, "the extraction")
+    with process(
+        *command, environment=api.environment(), log=tmp_path / "log", folder=tmp_path
+    ) as running:
+        # As many calls wait as may be under way at once: all that were answered have been stored,
+        # or their slots were not free.
+        await asyncio.to_thread(
+            wait_for, lambda: model_server.calls() >= ANSWERED + IN_FLIGHT, "the extraction"
+        )
         now.touch()
         assert running.wait(timeout=PATIENCE) != 0
     async with get_client() as client:
