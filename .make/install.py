@@ -56,7 +56,8 @@ def main(arguments: list[str]) -> int:
             return _code([*UV, "check", "--quiet", "--python", sys.executable])
         if "hash mismatch" in done.stderr.lower():
             print(
-                "A package is not the one that .make/hashes.txt names: it is not installed, also not by pip.",
+                "A package is not the one that .make/hashes.txt names: it is not installed, also "
+                "not by pip.",
                 flush=True,
             )
             return done.returncode
@@ -128,8 +129,8 @@ def torch_for_cpus(
         if _succeeds([*install, "--dry-run", "--no-deps", *wanted], environment, silent=True):
             return wanted
     print(
-        "No build of torch for CPUs can be had here: the default one follows, for CUDA, about 3 GB.\n"
-        'To do without, stop and see docs/dependencies.md, "torch without CUDA".',
+        "No build of torch for CPUs can be had here: the default one follows, for CUDA, about 3 "
+        'GB.\nTo do without, stop and see docs/dependencies.md, "torch without CUDA".',
         flush=True,
     )
     return []

@@ -35,8 +35,8 @@ SUPPLY = tuple(
 MOST_WORDS = 4  # in the name of a class of its own; longer ones are drawn together
 _SEED, _TRIES = 7, 30
 _CALENDAR = frozenset(
-    "January February March April May June July August September October November December Monday Tuesday Wednesday "
-    "Thursday Friday Saturday Sunday".split()
+    "January February March April May June July August September October November December Monday "
+    "Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 )
 
 

@@ -33,7 +33,8 @@ _MARKER = regex(r"\[\d+\]")
 _WORD = regex(r"[^\W_]+")
 # What a company's legal form adds to its name.
 _FORMS = frozenset(
-    "inc incorporated corp corporation co company ltd limited partnership llc lp plc trust group holdings the".split()
+    "inc incorporated corp corporation co company ltd limited partnership llc lp plc trust group "
+    "holdings the".split()
 )
 _UP = regex(r"increas|grew|grow|rose|rise|upward|higher|增|升|上涨|提高")
 _DOWN = regex(r"decreas|declin|drop|fell|fall|downward|lower|reduc|减|降|下滑")

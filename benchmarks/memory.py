@@ -113,7 +113,10 @@ def memory(run: Run) -> None:
     filling = untuned[:: max(len(untuned) // number, 1)][:number]
     follow = [question for group in filling for question in group[1:3]]
     wrong = others(filling, groups, len(follow))
-    title = f"{len(filling)} questions fill memory, {len(follow)} like ones follow, {len(wrong)} ask for something else"
+    title = (
+        f"{len(filling)} questions fill memory, {len(follow)} like ones follow, {len(wrong)} ask "
+        "for something else"
+    )
     none, base = _measured(open_runtime(settings_for(folder, memory="off")), follow, (), None)
     with open_session(open_runtime(settings_for(folder, tau=1.0))) as session:
         session.warm()

@@ -135,7 +135,10 @@ def overhead(run: Run) -> None:
             kinds = {"all": costs}
             for cost in costs:
                 kinds.setdefault(cost.kind, []).append(cost)
-            title = f"effort {effort}, at {ASK_LATENCY} ms: medians of {options.questions} questions a class"
+            title = (
+                f"effort {effort}, at {ASK_LATENCY} ms: medians of {options.questions} questions a "
+                "class"
+            )
             run.table(title, {kind: _medians(own) for kind, own in kinds.items()})
 
 

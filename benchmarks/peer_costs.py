@@ -36,8 +36,8 @@ from tests.server.client import Server, serving
 
 SCRIPT = Path(__file__).parent / "peers" / "fast_graphrag_run.py"
 REMEDY = (
-    "Make an environment: python -m venv ENV && ENV/bin/pip install fast-graphrag==0.0.5 sentencepiece==0.2.0, "
-    "and name its interpreter: --python ENV/bin/python."
+    "Make an environment: python -m venv ENV && ENV/bin/pip install fast-graphrag==0.0.5 "
+    "sentencepiece==0.2.0, and name its interpreter: --python ENV/bin/python."
 )
 DIMENSION = 384  # of the scripted server's vectors
 AT_ONCE = "16"  # calls in flight, as ours by default

@@ -67,7 +67,8 @@ class Run:
         data: Path | None = self.options.data
         if data is None or not data.is_dir():
             raise DataMissingError(
-                f"There is no folder {data}. Name the one that holds the published data: --data DIR."
+                f"There is no folder {data}. Name the one that holds the published data: --data "
+                "DIR."
             )
         if absent := [name for name in names if not (data / name).is_file()]:
             raise DataMissingError(
@@ -150,7 +151,10 @@ class Measure:
         if not needed or (self.optional and options.data is None):
             return ""
         if options.data is None or not options.data.is_dir():
-            return f"There is no folder {options.data}. Name the one that holds the published data: --data DIR."
+            return (
+                f"There is no folder {options.data}. Name the one that holds the published data: "
+                "--data DIR."
+            )
         absent = sorted({name for name in needed if not (options.data / name).is_file()})
         return (
             f"{options.data} lacks {', '.join(absent)}. Name another folder: --data DIR."

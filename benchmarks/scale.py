@@ -287,7 +287,10 @@ def plotted(steps: Mapping[int, Mapping[str, float]]) -> str:
             - (math.log10(value) - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
         )
 
-    box = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12"'
+    box = (
+        f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'font-family="sans-serif" font-size="12"'
+    )
     parts = [f"<svg {box}>", f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>']
     for power in range(low, high + 1):
         at = y(10**power)

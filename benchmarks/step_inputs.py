@@ -315,9 +315,11 @@ class Collection:
         tied = [one for one in self.relations if {one.source, one.target} & set(names[:5])]
         at_asked = [one for one in self.relations if {one.source, one.target} & set(asked)]
         ways = [
-            f"{one.source} -[{one.predicate}]->"
-            if one.source in asked
-            else f"{one.target} <-[{one.predicate}]-"
+            (
+                f"{one.source} -[{one.predicate}]->"
+                if one.source in asked
+                else f"{one.target} <-[{one.predicate}]-"
+            )
             for one in at_asked
         ]
         predicates = (one.predicate for one in [*at_asked, *tied, *self.relations])
@@ -627,8 +629,8 @@ def inputs_of(step: Step, material: Material) -> dict[str, object]:
         maker = OWN_FIELDS.get((step.step, name)) or FIELDS.get(name)
         if maker is None:
             raise UnknownFieldError(
-                f"The step {step.step!r} has a field {name!r} that no inputs are made for: add it to FIELDS in "
-                "benchmarks/step_inputs.py."
+                f"The step {step.step!r} has a field {name!r} that no inputs are made for: add it "
+                "to FIELDS in benchmarks/step_inputs.py."
             )
         inputs[name] = _of_type(maker(material), info.annotation)
     return inputs

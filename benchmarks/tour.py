@@ -18,7 +18,10 @@ from storage.records import Chunk, Record
 from storage.run_records import IndexReport
 
 DOCUMENT = "brewery/gullstone-history.md"
-QUESTION = "Where was the engineer born who designed the bridge that carries Gullstone Brewery's water main?"
+QUESTION = (
+    "Where was the engineer born who designed the bridge that carries Gullstone Brewery's water "
+    "main?"
+)
 PLAIN = "Who designed the Sluice Lane Bridge?"
 AGAIN = "By whom was the Sluice Lane Bridge designed?"
 WIDTH = 200  # characters of a line that quotes
@@ -45,14 +48,18 @@ def document_stops(document: str, session: Session) -> Iterator[Stop]:
     yield Stop(
         step="load",
         lines=(
-            f"{stored.id}: {stored.title!r}, language {stored.language}, {len(stored.text):,} characters",
+            (
+                f"{stored.id}: {stored.title!r}, language {stored.language}, {len(stored.text):,} "
+                "characters"
+            ),
         ),
     )
     chunks = session.chunks_of([document])[document]
     yield Stop(
         step="chunk",
         lines=tuple(
-            f"{one.id}: characters {one.start}-{one.end}, {one.tokens} tokens, {one.kind}: {_cut(one.text)}"
+            f"{one.id}: characters {one.start}-{one.end}, {one.tokens} tokens, {one.kind}: "
+            f"{_cut(one.text)}"
             for one in chunks
         ),
     )
@@ -86,7 +93,8 @@ def _resolved(entities: Sequence[str], session: Session) -> Iterator[Stop]:
     yield Stop(
         step="dedupe",
         lines=tuple(
-            f"{node.name}: {node.mentions} mentions, degree {node.degree}{''.join(aliases.get(node.id, []))}"
+            f"{node.name}: {node.mentions} mentions, degree "
+            f"{node.degree}{''.join(aliases.get(node.id, []))}"
             for node in nodes
         ),
     )
@@ -102,8 +110,8 @@ def _communities(document: str, session: Session) -> Iterator[Stop]:
     yield Stop(
         step="detect communities",
         lines=tuple(
-            f"level {number}: {len(level)} communities of {sum(len(one.members) for one in level)} entities,"
-            f" the largest of {max(len(one.members) for one in level)}"
+            f"level {number}: {len(level)} communities of {sum(len(one.members) for one in level)} "
+            f"entities, the largest of {max(len(one.members) for one in level)}"
             for number, level in enumerate(levels)
         ),
     )
@@ -126,7 +134,8 @@ def question_stops(answer: Answer, asked: Resources) -> Iterator[Stop]:
         chosen_for = f"{trace.mode}, {trace.decision.confidence:.2f}: {trace.decision.reason}"
         yield Stop(step="choose", lines=(chosen_for,))
     triggers = (
-        f"Pop = {one.pop}, θ = {one.threshold}, τ = {one.tau}: {'memory' if one.use_memory else 'search'} | {one.query}"
+        f"Pop = {one.pop}, θ = {one.threshold}, τ = {one.tau}: "
+        f"{'memory' if one.use_memory else 'search'} | {one.query}"
         for one in trace.trigger
     )
     yield Stop(step="trigger", lines=tuple(triggers))
@@ -137,7 +146,10 @@ def question_stops(answer: Answer, asked: Resources) -> Iterator[Stop]:
     yield Stop(step="retrieve: passages", lines=tuple(ranked))
     counts, route = trace.filter, trace.route
     judged = (f"{one.label} {one.chunk}: {one.explanation}" for one in counts.judged)
-    labels = f"{counts.entailment} entailment, {counts.neutral} neutral, {counts.contradiction} contradiction"
+    labels = (
+        f"{counts.entailment} entailment, {counts.neutral} neutral, {counts.contradiction} "
+        "contradiction"
+    )
     yield Stop(step="filter", lines=(labels, *judged))
     chosen = f"{route.type}, confidence {route.confidence}, margin {route.margin}: {route.reason}"
     yield Stop(step="route", lines=(f"{trace.question_type} → {chosen}",))
@@ -152,7 +164,8 @@ def question_stops(answer: Answer, asked: Resources) -> Iterator[Stop]:
         for name in one.evidence
     }
     parts = (
-        f"{one.question} → {one.answer} ({', '.join(dict.fromkeys(document[name] for name in one.evidence))})"
+        f"{one.question} → {one.answer} "
+        f"({', '.join(dict.fromkeys(document[name] for name in one.evidence))})"
         for one in trace.subquestions
     )
     yield Stop(step="decompose", lines=tuple(parts))

@@ -67,9 +67,11 @@ def scoped() -> list[Example]:
         for row in read_rows(DATA / f"auto_dev{name}.jsonl")
     ]
     found = [
-        Example(row["question"], "whole", 2.0, row["collection"])
-        if row["family"] == "whole"
-        else Example(row["question"], "part", 1.0, row["collection"])
+        (
+            Example(row["question"], "whole", 2.0, row["collection"])
+            if row["family"] == "whole"
+            else Example(row["question"], "part", 1.0, row["collection"])
+        )
         for row in lists
     ]
     return found + [

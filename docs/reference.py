@@ -26,8 +26,10 @@ FOLDERS_BY_NAME = ServiceSettings.model_fields["workspaces"].annotation
 # These have sections of their own.
 TABLES = {"roles", "tailoring"}
 NOTES = {
-    "Token limits of prompts": "Where no default stands it follows the effort: "
-    "[who decides](decisions.md#limits) has the numbers.",
+    "Token limits of prompts": (
+        "Where no default stands it follows the effort: "
+        "[who decides](decisions.md#limits) has the numbers."
+    ),
 }
 HEAD_OF_A_TABLE = "| variable | values | default | meaning |\n| --- | --- | --- | --- |"
 SETTINGS_HEAD = f"""\

@@ -337,7 +337,8 @@ def _measures_for(
     for measure in measures:
         if missing := [need for need in sorted(measure.needs) if not known[need]]:
             raise UsageError(
-                f"The measure {measure.name!r} needs {' and '.join(missing)}, which these questions do not have.",
+                f"The measure {measure.name!r} needs {' and '.join(missing)}, which these questions"
+                " do not have.",
                 "Add it to their rows (gold_documents for gold), or leave the measure out.",
             )
     return tuple(measures)
@@ -370,9 +371,12 @@ async def evaluate_plan(
     result = await publish_result(result, runtime)
     await asyncio.to_thread(runtime.workspace.database.running_answers.remove, work.key)
     report = await compare(result)
-    return report.model_copy(
-        update={"reused": len(work.stored), "seconds": time.monotonic() - started}
-    ), result
+    return (
+        report.model_copy(
+            update={"reused": len(work.stored), "seconds": time.monotonic() - started}
+        ),
+        result,
+    )
 
 
 @contextmanager

@@ -224,12 +224,15 @@ def prefect_gate(name: str) -> Callable[[], Awaitable[None]] | None:
             await rate_limit(name, strict=True)
         except ConcurrencySlotAcquisitionError as error:
             raise ModelMisconfigured(
-                f"Calls wait for Prefect's limit {name!r} (TRELLIS_PREFECT_LIMIT), which gives no slot: {error}",
-                f"Make it: prefect gcl create {name} --limit 10 --slot-decay-per-second 1 (60 calls a minute).",
+                f"Calls wait for Prefect's limit {name!r} (TRELLIS_PREFECT_LIMIT), which gives no "
+                f"slot: {error}",
+                f"Make it: prefect gcl create {name} --limit 10 --slot-decay-per-second 1 (60 calls"
+                " a minute).",
             ) from error
         except (OSError, RuntimeError, httpx.HTTPError) as error:
             raise ModelUnavailable(
-                f"Prefect's server cannot be asked for its limit {name!r} (TRELLIS_PREFECT_LIMIT): {error}",
+                f"Prefect's server cannot be asked for its limit {name!r} (TRELLIS_PREFECT_LIMIT): "
+                f"{error}",
                 "Look at PREFECT_API_URL, or leave that setting out.",
             ) from error
 
@@ -333,7 +336,8 @@ def check_prices(runtime: Runtime, roles: Sequence[Role], instead: str) -> None:
         unpriced.append(embedder.name)
     if unpriced:
         raise UsageError(
-            f"A budget in US dollars cannot be kept: nobody has told the price of {', '.join(unpriced)}.",
+            "A budget in US dollars cannot be kept: nobody has told the price of "
+            f"{', '.join(unpriced)}.",
             f"Give a budget in tokens ({instead}), or use models with a list price.",
         )
 
@@ -348,7 +352,8 @@ def with_budget(runtime: Runtime, budget: Budget, roles: Sequence[Role] = INDEXI
         return runtime
     if runtime.settings.runner != "local" and roles is INDEXING:
         raise UsageError(
-            f"A budget cannot be kept by the runner {runtime.settings.runner!r}: its processes count apart.",
+            f"A budget cannot be kept by the runner {runtime.settings.runner!r}: its processes "
+            "count apart.",
             "Use the runner `local` (TRELLIS_RUNNER), or leave the budget out.",
         )
     if budget.usd is not None:

@@ -149,9 +149,11 @@ class Session(AbstractContextManager["Session"]):
             return [{} for _ in queries]
         vectors = dict(zip(readable, embedder.embed(readable, query=True), strict=True))
         return [
-            dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents))
-            if query in vectors
-            else {}
+            (
+                dict(self.generation.vectors.search(vectors[query], DENSE_DEPTH, documents))
+                if query in vectors
+                else {}
+            )
             for query in queries
         ]
 

@@ -213,11 +213,13 @@ class Training:
             left_out=self.left_out,
             counts=counts_of(self.rows),
             sha256=hash_of(self.rows),
-            options={}
-            if options.method == "linear"
-            else self._compiling
-            if options.method in COMPILED
-            else named,
+            options=(
+                {}
+                if options.method == "linear"
+                else self._compiling
+                if options.method in COMPILED
+                else named
+            ),
         )
 
     @property

@@ -48,11 +48,15 @@ def in_one_line(name: str, value: object) -> str:
     if isinstance(value, BaseModel | Mapping):
         parts = ((key, part, in_one_line(key, part)) for key, part in dict(value).items() if part)
         return ", ".join(
-            key
-            if part is True
-            else f"{text} {key}"
-            if isinstance(part, int | float) and key[-6:] != "_bytes"
-            else text
+            (
+                key
+                if part is True
+                else (
+                    f"{text} {key}"
+                    if isinstance(part, int | float) and key[-6:] != "_bytes"
+                    else text
+                )
+            )
             for key, part, text in parts
         )
     if isinstance(value, list | tuple):
@@ -73,8 +77,8 @@ def in_short(used: StepUsage) -> str:
         return ""
     cached = f" and {used.cached_calls:,} from the cache" if used.cached_calls else ""
     return (
-        f"{used.calls:,} model {'call' if used.calls == 1 else 'calls'}{cached}, {used.input_tokens:,} tokens in, "
-        f"{used.output_tokens:,} out, {cost_of(used)}"
+        f"{used.calls:,} model {'call' if used.calls == 1 else 'calls'}{cached}, "
+        f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost_of(used)}"
     )
 
 
@@ -92,13 +96,16 @@ def cost_of(used: StepUsage) -> str:
 def ledger(rows: Iterable[UsageRow]) -> str:
     """A Markdown table by step and model; says so where no model was used."""
     lines = [
-        f"| {row.step} | {row.model.replace('|', ' ')} | {row.calls} | {row.cached_calls} | {row.input_tokens} "
-        f"| {row.output_tokens} | {cost_of(row)} | {row.seconds:.1f} |"
+        f"| {row.step} | {row.model.replace('|', ' ')} | {row.calls} | {row.cached_calls} | "
+        f"{row.input_tokens} | {row.output_tokens} | {cost_of(row)} | {row.seconds:.1f} |"
         for row in rows
     ]
     if not lines:
         return "## Models\n\nNone was used: every step ran offline."
-    head = "| step | model | calls | cached | tokens in | tokens out | cost | seconds |\n|---|---|--:|--:|--:|--:|--:|--:|"
+    head = (
+        "| step | model | calls | cached | tokens in | tokens out | cost | seconds "
+        "|\n|---|---|--:|--:|--:|--:|--:|--:|"
+    )
     return "## Models\n\n" + "\n".join([head, *lines])
 
 

@@ -179,7 +179,8 @@ async def _examined(models: Models, role: Role, probe: Probe) -> ExaminedModel:
     spent = next((spent for _, _, spent in models.meter.rows()), Spent())
     if structured in {"text", "json_object"} and role != "extract":
         advice.append(
-            "The server does not hold answers to a schema: expect repairs; a server that does is more reliable."
+            "The server does not hold answers to a schema: expect repairs; a server that does is "
+            "more reliable."
         )
     if spent.calls > 1:
         advice.append(

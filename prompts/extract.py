@@ -167,8 +167,10 @@ class ListGraph(_ReadPassage):
 EXAMPLES: Sequence[Mapping[str, Any]] = (
     {
         "title": "Harrow Mill",
-        "passage": "Founded by Edda Quist in 1871, the mill spun flax. She sold it to Brandt & Sons, which, some say, "
-        "had bribed the surveyor.",
+        "passage": (
+            "Founded by Edda Quist in 1871, the mill spun flax. She sold it to Brandt & Sons, "
+            "which, some say, had bribed the surveyor."
+        ),
         "found": Extracted(
             entities=[
                 EntityFound(
@@ -367,7 +369,8 @@ class Extract(_ReadingStep):
         names = [] if outputs["found"].entities else overlooked(inputs["title"], inputs["passage"])
         if names:
             raise Doubtful(
-                f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say so again.",
+                f"it lists no entity, but the passage seems to name {', '.join(names)}. If not, say"
+                " so again.",
                 dict(outputs),
             )
 

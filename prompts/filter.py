@@ -35,9 +35,15 @@ Hypothesis = Literal["strong", "weak", "either"]
 Label = Literal["entailment", "neutral", "contradiction"]
 HYPOTHESES: dict[Hypothesis, str] = {
     "strong": "The passage holds a direct answer to the question, or a part of one.",
-    "weak": "The passage helps to answer the question: it holds a part of the answer, or a link on the way to it.",
-    "either": "Where one fact answers the question, the passage holds it or a part of it. Where several are needed "
-    "(a chain, a comparison, a count), the passage holds one of them or a link on the way.",
+    "weak": (
+        "The passage helps to answer the question: it holds a part of the answer, or a link on the "
+        "way to it."
+    ),
+    "either": (
+        "Where one fact answers the question, the passage holds it or a part of it. Where several "
+        "are needed (a chain, a comparison, a count), the passage holds one of them or a link on "
+        "the way."
+    ),
 }
 
 
@@ -121,7 +127,8 @@ def _labels_of(
     if set(names.values()) != set(get_args(Label)):
         raise ModelMisconfigured(
             f"The cross-encoder {folder!r} has the labels {sorted(encoder.labels)}.",
-            f"Name one with the labels {', '.join(get_args(Label))}: `trellis train filter --by cross-encoder`.",
+            f"Name one with the labels {', '.join(get_args(Label))}: `trellis train filter --by "
+            "cross-encoder`.",
         )
     logits = encoder.logits(
         [(f"{passage.title}\n{passage.text}".strip(), question) for passage in batch]

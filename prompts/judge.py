@@ -27,7 +27,9 @@ CRITERIA: dict[str, str] = {
         "how well the answer lets a reader understand the matter and judge it for himself: "
         "reasons, examples and sources rather than bare assertions, and no false certainty"
     ),
-    "directness": "how specifically and plainly the answer says what was asked, without detours and padding",
+    "directness": (
+        "how specifically and plainly the answer says what was asked, without detours and padding"
+    ),
     "overall": (
         "which of the two a reader who asked this question would rather have been given, all in all"
     ),
@@ -60,7 +62,9 @@ class PairJudged(BaseModel):
     """Why, and which answer is better."""
 
     reason: str = Field(
-        description="What each answer does and lacks on this criterion alone: two to four sentences."
+        description=(
+            "What each answer does and lacks on this criterion alone: two to four sentences."
+        )
     )
     winner: Shown
 
@@ -85,7 +89,9 @@ class PointsJudged(BaseModel):
     """Why, and how many points."""
 
     reason: str = Field(
-        description="What is right, wrong, missing and made up by the rubric: two to four sentences."
+        description=(
+            "What is right, wrong, missing and made up by the rubric: two to four sentences."
+        )
     )
     score: int = Field(ge=0, le=100)
 

@@ -89,7 +89,10 @@ def misfit(program: Program) -> str:
     fitting = [step.module for step in known if step.module.shape == shape]
     if not fitting:
         shapes = "; ".join(step.module.shape for step in known)
-        return f"a program compiled with this version: the step {name!r} is now ({shapes}), that was ({shape})"
+        return (
+            f"a program compiled with this version: the step {name!r} is now ({shapes}), that was "
+            f"({shape})"
+        )
     try:
         fitting[0].load_state(dict(program))
     except ModelMisconfigured as problem:

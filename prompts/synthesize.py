@@ -20,7 +20,8 @@ PartKind = Literal["single_fact", "multi_hop", "comparison", "unanswerable"]
 
 KINDS: dict[PartKind, str] = {
     "single_fact": (
-        "asks for one fact that one passage states. The answer is short: a name, a date, a figure, a term"
+        "asks for one fact that one passage states. The answer is short: a name, a date, a figure, "
+        "a term"
     ),
     "multi_hop": (
         "needs two of the passages: one says who or what is meant without the question naming it, "

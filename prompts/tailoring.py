@@ -82,7 +82,8 @@ class EntityType(_TailoringValue):
         if not name or len(name) > 40 or set(name) & set(":;"):
             raise Unfit(
                 name,
-                "a name of 1 to 40 characters without ':' and ';', as \"person\" or \"pier: a support\"",
+                "a name of 1 to 40 characters without ':' and ';', as \"person\" or \"pier: a "
+                'support"',
             )
         return name
 

@@ -125,7 +125,8 @@ class CallBudget:
 
     def _wait_in_line(self, connection: sqlite3.Connection, priority: int, until: float) -> None:
         connection.execute(
-            "INSERT INTO waiting VALUES (?, ?, ?) ON CONFLICT (server, priority) DO UPDATE SET until = excluded.until",
+            "INSERT INTO waiting VALUES (?, ?, ?) ON CONFLICT (server, priority) DO UPDATE SET "
+            "until = excluded.until",
             (self._server, priority, until),
         )
 

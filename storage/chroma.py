@@ -321,7 +321,8 @@ class ChromaServer:
             if answer.status_code in {400, 404} and is_chromas:
                 raise StorageError(
                     self._url,
-                    f"the tenant {tenant!r} has no database {database!r} there ({answer.text[:200]})",
+                    f"the tenant {tenant!r} has no database {database!r} there "
+                    f"({answer.text[:200]})",
                     "Make them with chromadb.AdminClient, or correct TRELLIS_CHROMA_TENANT and "
                     "TRELLIS_CHROMA_DATABASE.",
                 )

@@ -40,7 +40,10 @@ def as_spelt(names: Sequence[str], known: Collection[str]) -> list[str]:
     return [name if name in known else composed.get(normalize("NFC", name), name) for name in names]
 
 
-_PART = "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages, tables"
+_PART = (
+    "document, source, path, kind, title, start_at, end_at, own_text, triples, metadata, pages, "
+    "tables"
+)
 _TABLES = TypeAdapter(tuple[Table, ...])
 
 

@@ -85,9 +85,7 @@ class SourceNotFound(UsageError):
     def __init__(
         self,
         path: str | Path,
-        remedy: str = (
-            "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document."
-        ),
+        remedy: str = "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document.",
     ) -> None:
         super().__init__(f"Source not found: {path}.", remedy)
 
@@ -200,8 +198,10 @@ class SourceEmptied(TrellisError):
 
     def __init__(self, source: str, documents: int) -> None:
         super().__init__(
-            f"{source} holds no document now; {documents} came from it before. Nothing was removed.",
-            "Check that it is the right place, and mounted; if this is meant, add --allow-removals.",
+            f"{source} holds no document now; {documents} came from it before. Nothing was "
+            "removed.",
+            "Check that it is the right place, and mounted; if this is meant, add "
+            "--allow-removals.",
         )
 
 
@@ -216,7 +216,8 @@ class BudgetReached(TrellisError):
     def __init__(self, spent: float, budget: float, unit: str, needed: float = 0) -> None:
         more = f", and the next call may take {_amount(needed)}" if needed else ""
         super().__init__(
-            f"Budget reached: {_amount(spent)} of {_amount(budget)} {unit}{more}. Nothing was published.",
+            f"Budget reached: {_amount(spent)} of {_amount(budget)} {unit}{more}. Nothing was "
+            "published.",
             "Raise the budget and run again: calls already answered are not repeated.",
         )
 
@@ -243,8 +244,10 @@ class FailureGate(TrellisError):
 
     def __init__(self, step: str, failed: int, total: int, limit: float) -> None:
         super().__init__(
-            f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was published.",
-            "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is kept.",
+            f"{failed} of {total} items failed in step {step}, more than {limit:.0%}. Nothing was "
+            "published.",
+            "Mend the cause, or raise TRELLIS_FAILURE_LIMIT, and run again: what was answered is "
+            "kept.",
         )
 
 
@@ -255,7 +258,8 @@ class NothingToIndex(TrellisError):
         reasons = f": {'; '.join(problems[:3])}" if problems else ""
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         super().__init__(
-            f"{', '.join(sources)} holds nothing that can be read{reasons}{more}. Nothing was published.",
+            f"{', '.join(sources)} holds nothing that can be read{reasons}{more}. Nothing was "
+            "published.",
             "Name files or folders that hold documents; README lists the formats.",
         )
 
@@ -268,7 +272,8 @@ class EvaluationGate(TrellisError):
     def __init__(self, falls: Sequence[str]) -> None:
         super().__init__(
             f"The evaluation gate is closed: {'; '.join(falls)}.",
-            "See what differs (`trellis evaluate --show N --page FILE.html`); if this is meant: --show N --accept.",
+            "See what differs (`trellis evaluate --show N --page FILE.html`); if this is meant: "
+            "--show N --accept.",
         )
 
 
@@ -309,22 +314,34 @@ class FileFault(StorageError):
 
 class NotPermitted(FileFault):
     problem = "it may not be read or written here"
-    cure = "Check its owner and permissions and how its disk is mounted, or name another place. Nothing is damaged."
+    cure = (
+        "Check its owner and permissions and how its disk is mounted, or name another place. "
+        "Nothing is damaged."
+    )
 
 
 class DiskFull(FileFault):
     problem = "there is no room left for it"
-    cure = "Make room on its disk (or raise the quota), then run the same command again. What was stored is whole."
+    cure = (
+        "Make room on its disk (or raise the quota), then run the same command again. What was "
+        "stored is whole."
+    )
 
 
 class DiskFailed(FileFault):
     problem = "its disk failed"
-    cure = "Check the disk (the system's log says more), copy the workspace to a sound one, or restore an archive."
+    cure = (
+        "Check the disk (the system's log says more), copy the workspace to a sound one, or restore"
+        " an archive."
+    )
 
 
 class TooLittle(FileFault):
     problem = "this process may not use more of what it needs"
-    cure = "Give it more memory or open files (`ulimit -v`, `ulimit -n`, a container's limits). Nothing is damaged."
+    cure = (
+        "Give it more memory or open files (`ulimit -v`, `ulimit -n`, a container's limits). "
+        "Nothing is damaged."
+    )
 
 
 class InUse(FileFault):
@@ -334,7 +351,10 @@ class InUse(FileFault):
 
 class NoLocks(FileFault):
     problem = "its disk keeps no locks"
-    cure = "Put the workspace on a local disk: network disks without `flock` locks are not supported. Nothing is damaged."
+    cure = (
+        "Put the workspace on a local disk: network disks without `flock` locks are not supported. "
+        "Nothing is damaged."
+    )
 
 
 class Damaged(FileFault):

@@ -38,7 +38,8 @@ class RunningAnswers:
         """Stores an answer; it is safe from then on."""
         with self._file.transaction() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO evaluated_answers (evaluation, system, question, answer) VALUES (?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO evaluated_answers (evaluation, system, question, answer) "
+                "VALUES (?, ?, ?, ?)",
                 (key, answer.system, answer.question, answer.model_dump_json()),
             )
 

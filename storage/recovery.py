@@ -70,7 +70,8 @@ def refuse_lost(layout: Layout) -> None:
         raise StorageError(
             layout.generations,
             f"generation {stated.current}, which CURRENT names, is not there, nor any other",
-            "Put the folder back, or restore an archive (`trellis restore`). To begin with nothing, remove CURRENT.",
+            "Put the folder back, or restore an archive (`trellis restore`). To begin with nothing,"
+            " remove CURRENT.",
         )
 
 
@@ -136,7 +137,8 @@ def _refuse_what_was_forgotten(
     if brought_back := out - set(manifest.forgotten if manifest else ()):
         raise StorageError(
             layout.generations,
-            f"{reasons}; generation {current} still holds what was forgotten: {', '.join(sorted(brought_back))}",
+            f"{reasons}; generation {current} still holds what was forgotten: "
+            f"{', '.join(sorted(brought_back))}",
             f"`trellis rollback {current}` goes back to it all the same; then forget them again.",
         )
 

@@ -125,7 +125,10 @@ def _condition(condition: Condition, parameters: list[object]) -> str:
 
 def _value(column: int) -> str:
     """The figure of a cell, or the seconds of its date."""
-    return f"coalesce(nullif(figure{column}, 'nan'::DOUBLE), epoch(TRY_CAST(raw{column} AS TIMESTAMP)))"
+    return (
+        f"coalesce(nullif(figure{column}, 'nan'::DOUBLE), epoch(TRY_CAST(raw{column} AS "
+        "TIMESTAMP)))"
+    )
 
 
 def _known(name: str, names: frozenset[str]) -> str:

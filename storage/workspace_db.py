@@ -26,9 +26,11 @@ SCHEMA = Schema(
     "workspace_db",
     5,
     since=4,
-    remedy="Put back a copy of it (an archive holds one), or move the file away: a new one is made."
-    " With it go memory, kept answers and vectors (models are paid again), evaluations, watched "
-    "questions, feedback and the history of runs; the index stays.",
+    remedy=(
+        "Put back a copy of it (an archive holds one), or move the file away: a new one is made. "
+        "With it go memory, kept answers and vectors (models are paid again), evaluations, watched "
+        "questions, feedback and the history of runs; the index stays."
+    ),
     without="Nothing is remembered, and no kept answer or vector is used.",
 )
 
@@ -82,7 +84,10 @@ class Cache:
     def remove(self, namespace: str, keys: Collection[str]) -> int:
         """Removes these keys from all namespaces that begin so; returns how many there were."""
         with self._file.transaction() as connection:
-            sql = "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? AND key IN (SELECT value FROM json_each(?))"
+            sql = (
+                "DELETE FROM cache WHERE substr(namespace, 1, ?) = ? AND key IN (SELECT value FROM "
+                "json_each(?))"
+            )
             named = (len(namespace), namespace, json.dumps(list(keys)))
             return connection.execute(sql, named).rowcount
 

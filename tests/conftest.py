@@ -78,7 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         # Read here: `pytest_configure` takes all of our variables away.
         default=os.environ.get("TRELLIS_TEST_DATA"),
-        help="folder with recorded data (default: TRELLIS_TEST_DATA); without it the tests that need it are skipped",
+        help=(
+            "folder with recorded data (default: TRELLIS_TEST_DATA); without it the tests that need"
+            " it are skipped"
+        ),
     )
 
 

@@ -79,10 +79,13 @@ def test_sentences_of_english_and_chinese(expected: list[str]) -> None:
 
 
 def test_wrapped_lines_read_on_and_structure_does_not() -> None:
-    wrapped = "It was always said of him, that he knew how to keep\nChristmas well, if any man alive knew it.\nMay"
+    wrapped = (
+        "It was always said of him, that he knew how to keep\nChristmas well, if any man alive knew"
+        " it.\nMay"
+    )
     text = (
-        f"# Title\n{wrapped}\n\n- item one\n- item two\n1. First. Second.\n| a | b |\n| 1 | 2 |\n1.2 Short heading\n"
-        + "Long " * 30
+        f"# Title\n{wrapped}\n\n- item one\n- item two\n1. First. Second.\n| a | b |\n| 1 | 2 "
+        "|\n1.2 Short heading\n" + "Long " * 30
     )
     assert split(text) == [
         "# Title",

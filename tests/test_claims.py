@@ -205,7 +205,9 @@ def test_claims_stand_before_the_first_edge_of_their_subject() -> None:
 DOCUMENTS = [
     {
         "id": "works",
-        "text": "Korb Works builds bridges. Korb Works was fined by the Harbour Board on 3 May 2019.",
+        "text": (
+            "Korb Works builds bridges. Korb Works was fined by the Harbour Board on 3 May 2019."
+        ),
     },
     {
         "id": "trial",

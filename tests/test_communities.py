@@ -195,7 +195,10 @@ def test_what_a_change_reaches_is_every_coarsest_community_that_it_touches_with_
         ("em", "em(k: int): missing a required argument: 'k'"),
         (
             "pycombo",
-            "or install the package that it wants (Optional dependency not satisfied: install pycombo",
+            (
+                "or install the package that it wants (Optional dependency not satisfied: install "
+                "pycombo"
+            ),
         ),
         (
             "async_fluid(k=4)",

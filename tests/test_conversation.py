@@ -43,9 +43,16 @@ def test_a_question_without_names_joins_the_one_before(
 
 
 TEXTS = {
-    "Mercury (planet)": "Mercury is the smallest planet. Mercury orbits the Sun in 88 days. Mercury has no moon.",
-    "Mercury (element)": "Mercury is a metal. Mercury melts at minus 39 degrees. Mercury was used in thermometers.",
-    "Orla Bridge": "The Orla Bridge was designed by Tomas Reyd. The Orla Bridge opened in 1931 and is 412 metres long.",
+    "Mercury (planet)": (
+        "Mercury is the smallest planet. Mercury orbits the Sun in 88 days. Mercury has no moon."
+    ),
+    "Mercury (element)": (
+        "Mercury is a metal. Mercury melts at minus 39 degrees. Mercury was used in thermometers."
+    ),
+    "Orla Bridge": (
+        "The Orla Bridge was designed by Tomas Reyd. The Orla Bridge opened in 1931 and is 412 "
+        "metres long."
+    ),
     "Tomas Reyd": "Tomas Reyd was born in Velin. Tomas Reyd studied under Ana Korb.",
     "水星": "水星没有卫星。",
 }

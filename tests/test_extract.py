@@ -113,7 +113,10 @@ def test_triples_keep_their_line_and_the_weight_of_their_document() -> None:
     assert [m.name for m in bound.mentions] == ["Ada", "Bob", "Cy"]
 
 
-OF_A_MILL = "After she had left the firm, its founder wrote that the second hall would never pay. He was wrong: by 1911 it did."
+OF_A_MILL = (
+    "After she had left the firm, its founder wrote that the second hall would never pay. He was "
+    "wrong: by 1911 it did."
+)
 CHUNK = chunk_of(OF_A_MILL, ordinal=1, title="Harrow Mill")
 # Pronouns resolved, names from elsewhere in the document, descriptions in other words, an abstract
 # thing.

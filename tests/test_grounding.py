@@ -12,12 +12,13 @@ from tasks.grounding import fallback_of, ground, sentences_of
 
 ROOT = Path(__file__).parents[1]
 BRIDGE = (
-    "Orla Bridge\nThe Orla Bridge runs for 12 km across the Velm Sound. It was designed by the engineer Mira Tolland "
-    "(1911 – 1968) and opened on 12 March 1954; building it cost 29.87 million crowns."
+    "Orla Bridge\nThe Orla Bridge runs for 12 km across the Velm Sound. It was designed by the "
+    "engineer Mira Tolland (1911 – 1968) and opened on 12 March 1954; building it cost 29.87 "
+    "million crowns."
 )
 FERRY = (
-    "Velm ferry\nThe Velm ferry crossed the sound from 1901 until 1954. It carried 340 passengers and 25 carriages, "
-    "and was owned by Hesper Line, a company from Dorrin."
+    "Velm ferry\nThe Velm ferry crossed the sound from 1901 until 1954. It carried 340 passengers "
+    "and 25 carriages, and was owned by Hesper Line, a company from Dorrin."
 )
 LONG = (
     "长江口大桥\n长江口大桥全长12公里，1954年3月12日建成通车，由工程师陆明远设计。"
@@ -25,8 +26,8 @@ LONG = (
 )
 MIXED = "StructRAG框架包括三个模块：LLM先选结构$K_t$，再由Qwen2模型回答10K个token以内的问题。"
 MEDICINE = (
-    "Gallstones\nMost gallstones cause no symptoms and need no treatment. Surgeons remove the gallbladder when attacks "
-    "of pain return, usually through small cuts (laparoscopy)."
+    "Gallstones\nMost gallstones cause no symptoms and need no treatment. Surgeons remove the "
+    "gallbladder when attacks of pain return, usually through small cuts (laparoscopy)."
 )
 SHOWN = (BRIDGE, FERRY, MEDICINE)
 MARKED = {"[1]": BRIDGE, "[2]": FERRY, "[3]": MEDICINE}
@@ -173,8 +174,14 @@ SAID = (
 NOT_SAID = (
     "The bridge runs for 14 km [1].",
     "It was designed by Arn Kestrel [1].",
-    "Gallstones are dissolved by drinking vinegar mixed with crushed almonds before breakfast every morning [3].",
-    "Tourists adore photographing dolphins and whales, which frequently accompany fishermen near lighthouses [1].",
+    (
+        "Gallstones are dissolved by drinking vinegar mixed with crushed almonds before breakfast "
+        "every morning [3]."
+    ),
+    (
+        "Tourists adore photographing dolphins and whales, which frequently accompany fishermen "
+        "near lighthouses [1]."
+    ),
 )
 
 
@@ -237,7 +244,10 @@ def test_what_stands_there_word_for_word_is_never_called_unsupported(path: Path)
     [
         # a translation
         "Die Brücke über den Sund ist zwölf Kilometer lang [1].",
-        "Die Orla-Brücke wurde am 12. März 1954 eröffnet, entworfen von der Ingenieurin Mira Tolland [1].",
+        (
+            "Die Orla-Brücke wurde am 12. März 1954 eröffnet, entworfen von der Ingenieurin Mira "
+            "Tolland [1]."
+        ),
         "这座大桥由米拉·托兰设计，于1954年3月12日通车[1]。",
         "Le pont fut ouvert le 12 mars 1954 et traverse un bras de mer [1].",
         "Мост длиной 12 км был открыт в 1954 году [1].",
@@ -279,8 +289,9 @@ def test_what_is_computed_with_a_figure_of_the_question_is_supported(
 
 
 WEIR = (
-    "Sorrel Weir\nThe Sorrel Weir was built by Karl Lindh in 1931. Tilda Voss painted it. Tilda Voss also built the "
-    "Harrow Lock, and Ada Frimm did not pay for it. It was owned by Hesper Line."
+    "Sorrel Weir\nThe Sorrel Weir was built by Karl Lindh in 1931. Tilda Voss painted it. Tilda "
+    "Voss also built the Harrow Lock, and Ada Frimm did not pay for it. It was owned by Hesper "
+    "Line."
 )
 GATE = "石门大桥\n石门大桥由陆明远设计，1954年建成。陆明远没有设计北湖大桥，北湖大桥由张青设计。"
 STATED = (

@@ -108,7 +108,10 @@ async def test_a_thing_of_another_kind_is_kept_as_a_thing() -> None:
 
 
 async def test_offline_the_kinds_alone_count() -> None:
-    passage = "The engineer Tomas Reyd was born in Velin. He designed the Orla Bridge for the Holm Institute."
+    passage = (
+        "The engineer Tomas Reyd was born in Velin. He designed the Orla Bridge for the Holm "
+        "Institute."
+    )
     kinds = Tailoring.model_validate({"entity_types": ["Person", "Organisation"]})
     plain = await Extract(Models.offline()).run("", passage)
     tailored = await Extract(Models.offline(), tailoring=kinds).run("", passage)
@@ -165,8 +168,10 @@ def test_whatever_is_said_survives_a_file(
             "'ship'.*entity_types",
         ),
         (
-            f'{EXAMPLE}entities = [{{ name = "P", kind = "person", description = "" }}]\n'
-            'relations = [{ source = "P", target = "Q", predicate = "p", description = "" }]',
+            (
+                f'{EXAMPLE}entities = [{{ name = "P", kind = "person", description = "" }}]\n'
+                'relations = [{ source = "P", target = "Q", predicate = "p", description = "" }]'
+            ),
             "'Q'.*ends",
         ),
     ],

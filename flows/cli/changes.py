@@ -67,7 +67,8 @@ def _show_left(report: forgetting.ForgetReport, screen: Screen) -> None:
     screen.rows(files, SHOWN_ALIKE, style="yellow")
     if report.documents:
         screen.line(
-            "It stays out until it is indexed by name, or let in with --undo. Your files are as they were."
+            "It stays out until it is indexed by name, or let in with --undo. Your files are as "
+            "they were."
         )
 
 

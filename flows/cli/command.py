@@ -47,7 +47,8 @@ COMMANDS = {
     "ask": Command(
         "flows.cli.ask:ask",
         "Answer a question, or a file of questions, with sources.",
-        'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > answers.jsonl',
+        'trellis ask "Who designed the Ambel Crossing?"\ntrellis ask --questions questions.jsonl > '
+        "answers.jsonl",
     ),
     "retrieve": Command(
         "flows.cli.ask:retrieve",
@@ -100,7 +101,8 @@ COMMANDS = {
     "export": Command(
         "flows.cli.workspace:export",
         "Write what is indexed as files for other programs.",
-        "trellis export backup/\ntrellis export graph/ --format graphml  for Gephi, igraph, NetworkX",
+        "trellis export backup/\ntrellis export graph/ --format graphml  for Gephi, igraph, "
+        "NetworkX",
     ),
     "archive": Command(
         "flows.cli.workspace:archive",
@@ -126,7 +128,8 @@ COMMANDS = {
     "prompt": Command(
         "flows.cli.doctor:prompt",
         "Print the whole prompt of a step, as the model reads it.",
-        "trellis prompt extract\ntrellis prompt report --own > prompts/report.md  the instruction, to change it",
+        "trellis prompt extract\ntrellis prompt report --own > prompts/report.md  the instruction, "
+        "to change it",
     ),
     "doctor": Command(
         "flows.cli.doctor:doctor",

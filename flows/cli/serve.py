@@ -115,7 +115,10 @@ def _show_new_key(wanted: str, screen: Screen) -> None:
     except ValueError as error:
         remedy = "Use letters, digits and . @ - _"
         raise UsageError(f"{name!r} cannot be the name of a key.", remedy) from error
-    title = f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS (semicolons between rows)"
+    title = (
+        f"A key for {name}. It is shown once; the row goes into TRELLIS_SERVICE_KEYS (semicolons "
+        "between rows)"
+    )
     screen.result({"key": key, "row": row}, title)
 
 
@@ -130,7 +133,8 @@ def _listen(text: str | None, settings: Settings) -> Listen:
     if host not in THIS_MACHINE and not settings.service.keys:
         raise UsageError(
             f"{host} can be reached by others, and no key is set.",
-            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; or leave --listen out.",
+            "Make one: `trellis serve --new-key NAME:ROLE`, and set TRELLIS_SERVICE_KEYS; or leave "
+            "--listen out.",
         )
     return host, int(number) if text else None
 

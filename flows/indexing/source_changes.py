@@ -242,8 +242,8 @@ def with_earlier_prompts(runtime: Runtime, remake: bool) -> tuple[Runtime, KeptP
 def in_words(prompts: KeptPrompts) -> str:
     """What was kept, and why, in a sentence."""
     return (
-        f"This version words the prompts of {', '.join(prompts.steps)} otherwise. What models made with the earlier "
-        "ones stays as it is until you ask for it with --remake."
+        f"This version words the prompts of {', '.join(prompts.steps)} otherwise. What models made "
+        "with the earlier ones stays as it is until you ask for it with --remake."
     )
 
 

@@ -55,7 +55,10 @@ async def drift_search(resources: Resources) -> ModeResult:
         points += more
         agenda.add(follow_ups, steps)
     points.sort(key=lambda point: (-point.score, point.findings))
-    reason = f"{len(selected.reports)} reports, then {len(looked_up)} look-ups: {'; '.join(looked_up) or 'none'}"
+    reason = (
+        f"{len(selected.reports)} reports, then {len(looked_up)} look-ups: "
+        f"{'; '.join(looked_up) or 'none'}"
+    )
     helpful = helpful_points(points, explorer)
     result = result_of(helpful, texts, near.topic, search, reason)
     return replace(result, reports=reports_read(selected, helpful))

@@ -63,7 +63,10 @@ async def global_search(resources: Resources) -> ModeResult:
     selected = await selected_for(question, near, reports, Rate(models))
     texts = texts_to_read(question, selected.reports, near, reports)
     points = await partial_answers(texts, question.text, near.topic, Partial(models))
-    reason = f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} left with their branch"
+    reason = (
+        f"{len(selected.reports)} reports read, {len(selected.ratings)} rated, {selected.pruned} "
+        "left with their branch"
+    )
     result = result_of(points, texts, near.topic, search, reason)
     return replace(result, reports=reports_read(selected, points))
 

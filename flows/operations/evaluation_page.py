@@ -62,8 +62,8 @@ def evaluation_in_words(report: EvaluationReport) -> str:
     failed = f", {len(report.errors)} failed answers" if report.errors else ""
     reused = f", {report.reused} answers were there already" if report.reused else ""
     return (
-        f"Evaluation {report.number}: {len(report.systems)} systems on {report.questions} questions{failed}{reused} "
-        f"({report.seconds:.1f} s)."
+        f"Evaluation {report.number}: {len(report.systems)} systems on {report.questions} "
+        f"questions{failed}{reused} ({report.seconds:.1f} s)."
     )
 
 
@@ -78,8 +78,9 @@ def judge_in_words(report: EvaluationReport) -> str:
         people = f", people with it in {rates['people_agree']} of {rates['people']}"
         people += f" (kappa {rates.get('people_kappa', '–')})"
     return (
-        f"The judge: {rates['judgements']} judgements; the answer shown first won {rates.get('shown_first', '–')} of "
-        f"the decided ones (.5 is no bias); both orders agree in {rates['orders_agree']}{repeats}{people}."
+        f"The judge: {rates['judgements']} judgements; the answer shown first won "
+        f"{rates.get('shown_first', '–')} of the decided ones (.5 is no bias); both orders agree "
+        f"in {rates['orders_agree']}{repeats}{people}."
     )
 
 

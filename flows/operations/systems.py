@@ -30,7 +30,10 @@ from storage.workspace_db import WorkspaceDatabase
 from tasks.evaluate.measures import plain_answer
 from tasks.rewrite import turns
 
-FORM = "mode=MODE, effort, structure, k, workspace, generation, any setting, or answers=FILE.jsonl; and a name"
+FORM = (
+    "mode=MODE, effort, structure, k, workspace, generation, any setting, or answers=FILE.jsonl; "
+    "and a name"
+)
 _FIELDS = {"name", "mode", "effort", "structure", "k", "workspace", "generation"}
 
 

@@ -57,13 +57,18 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
             NOW,
             parameters=parameters,
             concurrency_limit=_one_at_a_time("ENQUEUE"),
-            description="Bring a workspace up to date with its sources now. One run at a time: the next one waits.",
+            description=(
+                "Bring a workspace up to date with its sources now. One run at a time: the next one"
+                " waits."
+            ),
             entrypoint_type=module,
         ),
         await query.ato_deployment(
             ASK,
             parameters=place,
-            description="Answer one question from the documents that are indexed, with its sources.",
+            description=(
+                "Answer one question from the documents that are indexed, with its sources."
+            ),
             entrypoint_type=module,
         ),
     ]
@@ -73,7 +78,10 @@ async def deployments(plan: Plan) -> list[RunnerDeployment]:
             parameters=parameters,
             schedule=_schedule(plan.cron, plan.timezone),
             concurrency_limit=_one_at_a_time("CANCEL_NEW"),
-            description="Bring a workspace up to date with its sources; skipped where the run before still goes on.",
+            description=(
+                "Bring a workspace up to date with its sources; skipped where the run before still "
+                "goes on."
+            ),
             entrypoint_type=module,
         )
         made.insert(0, nightly)
@@ -127,7 +135,8 @@ async def register(runner_deployments: Sequence[RunnerDeployment], pool: str) ->
         except ObjectNotFound as error:
             raise UsageError(
                 f"The Prefect server has no work pool {pool!r}.",
-                f"Make it: `prefect work-pool create --type process {pool}`, or name another with --pool.",
+                f"Make it: `prefect work-pool create --type process {pool}`, or name another with "
+                "--pool.",
             ) from error
     for deployment in runner_deployments:
         deployment.work_pool_name = pool
@@ -151,14 +160,17 @@ async def _not_taken(client: PrefectClient, deployment: RunnerDeployment) -> Non
         return
     if other.work_pool_name:
         raise UsageError(
-            f"The deployment {deployment.full_name} belongs to the workers of pool {other.work_pool_name}.",
-            f"Let them run it, or delete it first: `prefect deployment delete {deployment.full_name}`.",
+            f"The deployment {deployment.full_name} belongs to the workers of pool "
+            f"{other.work_pool_name}.",
+            "Let them run it, or delete it first: `prefect deployment delete "
+            f"{deployment.full_name}`.",
         )
     workspace, is_served = other.parameters.get("workspace"), other.status == DeploymentStatus.READY
     if is_served and not other.paused and workspace != deployment.parameters.get("workspace"):
         raise UsageError(
             f"The deployment {deployment.full_name} is served for the workspace {workspace} now.",
-            "End that one first, or unset PREFECT_API_URL and give a --port and a PREFECT_HOME of its own.",
+            "End that one first, or unset PREFECT_API_URL and give a --port and a PREFECT_HOME of "
+            "its own.",
         )
 
 
@@ -178,5 +190,6 @@ def _schedule(cron: str, timezone: str) -> Schedule:
     except ValueError as error:
         raise UsageError(
             f"{cron!r} is no cron expression.",
-            'Use five fields: minute, hour, day, month, weekday. "0 3 * * *" is every night at three.',
+            'Use five fields: minute, hour, day, month, weekday. "0 3 * * *" is every night at '
+            "three.",
         ) from error

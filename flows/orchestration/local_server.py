@@ -27,8 +27,8 @@ END_WITHIN = 10.0  # seconds
 ANSWERS_WITHIN = 5.0  # seconds; Prefect's own clients wait for minutes
 LOG = "trellis-server.log"
 REMEDY = (
-    "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` and recorded runs then "
-    "start their own."
+    "Start it (`prefect server start`), correct PREFECT_API_URL, or unset it: `trellis serve` and "
+    "recorded runs then start their own."
 )
 # A busy SQLite gets time, its server writes in batches, and pages stay on this machine.
 SETTINGS = {
@@ -136,7 +136,8 @@ def server_in_use(port: int | None) -> Iterator[tuple[str, bool]]:
     if settings.api.url:
         if port is not None:
             raise UsageError(
-                f"--port {port} is for a server of our own, and PREFECT_API_URL names {settings.api.url}.",
+                f"--port {port} is for a server of our own, and PREFECT_API_URL names "
+                f"{settings.api.url}.",
                 "Leave --port out, or unset PREFECT_API_URL.",
             )
         yield settings.api.url, False
@@ -160,8 +161,8 @@ def _port(wanted: int | None) -> int:
             if _is_prefect(port):
                 raise UsageError(
                     f"A Prefect server runs on port {port} already.",
-                    f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and a PREFECT_HOME "
-                    "of its own.",
+                    f"Use it: PREFECT_API_URL=http://{HOST}:{port}/api; or give another --port and "
+                    "a PREFECT_HOME of its own.",
                 ) from error
     raise UsageError(
         f"Port {port} cannot be used ({problem}).", "Give another --port, or none for a free one."

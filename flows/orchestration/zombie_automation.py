@@ -26,7 +26,10 @@ def automation() -> AutomationCore:
     """The automation as it must be."""
     return AutomationCore(
         name=NAME,
-        description=f"A run with the tag {TAG} that says nothing for {SILENT_AFTER} seconds is marked as crashed.",
+        description=(
+            f"A run with the tag {TAG} that says nothing for {SILENT_AFTER} seconds is marked as "
+            "crashed."
+        ),
         trigger=EventTrigger(
             posture=Posture.Proactive,
             after={"prefect.flow-run.Running", "prefect.flow-run.heartbeat"},
@@ -45,8 +48,9 @@ def automation() -> AutomationCore:
             ChangeFlowRunState(
                 state=StateType.CRASHED,
                 message=(
-                    f"The process of this run said nothing for {SILENT_AFTER} seconds: it was killed, or its machine "
-                    "went away. The index is as it was before; run it again: answered calls are not repeated."
+                    f"The process of this run said nothing for {SILENT_AFTER} seconds: it was "
+                    "killed, or its machine went away. The index is as it was before; run it "
+                    "again: answered calls are not repeated."
                 ),
             )
         ],

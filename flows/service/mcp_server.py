@@ -37,8 +37,8 @@ T = TypeVar("T")
 INSTRUCTIONS = (
     "Answers from a collection of documents, each with the places that support it. `ask` answers a "
     "question; `retrieve` gives passages without an answer; `entity` and `paths` tell what the "
-    "knowledge graph holds; `reports` sum up the collection by groups of entities; `source` shows a "
-    "document's text at the offsets that the others name."
+    "knowledge graph holds; `reports` sum up the collection by groups of entities; `source` shows "
+    "a document's text at the offsets that the others name."
 )
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 LISTED = 200  # resources of a kind

@@ -235,9 +235,11 @@ async def embeddings(wanted: EmbeddingRequest, service: Here) -> Json:
         {
             "object": "embedding",
             "index": index,
-            "embedding": base64.b64encode(vector.tobytes()).decode()
-            if wanted.encoding_format == "base64"
-            else vector.tolist(),
+            "embedding": (
+                base64.b64encode(vector.tobytes()).decode()
+                if wanted.encoding_format == "base64"
+                else vector.tolist()
+            ),
         }
         for index, vector in enumerate(vectors)
     ]

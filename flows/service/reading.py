@@ -260,7 +260,11 @@ def _entity_view(entity: Entity, entities: dict[str, Entity], generation: Genera
         quoted = tuple(statements.get(relation.id, ()))
         return RelationView.model_validate(
             asdict(relation)
-            | {"direction": direction, "other": name_of(other), "statements": quoted}
+            | {
+                "direction": direction,
+                "other": name_of(other),
+                "statements": quoted,
+            }
         )
 
     def claim_view(claim: Claim) -> ClaimView:

@@ -148,8 +148,10 @@ class Embedder(ABC):
         widths = {vector.shape[-1] for vector in vectors.values()}
         if widths != {self.dimension}:
             raise ModelMisconfigured(
-                f"{self.name!r} makes vectors of {self.dimension} numbers; cached are some of {sorted(widths)}.",
-                "The name now stands for another model: name that one, or empty the cache and index with --full.",
+                f"{self.name!r} makes vectors of {self.dimension} numbers; cached are some of "
+                f"{sorted(widths)}.",
+                "The name now stands for another model: name that one, or empty the cache and index"
+                " with --full.",
             )
         return np.stack([vectors[hashes[text]] for text in texts]).astype(np.float32, copy=False)
 

@@ -136,7 +136,8 @@ class ApiEmbedder(Embedder):
         rows = _in_order(data)
         if len(rows) != many:
             raise ModelRefused(
-                f"{self._api.address} answered {many} texts for the model {self._model!r} with {len(data)} vectors.",
+                f"{self._api.address} answered {many} texts for the model {self._model!r} with "
+                f"{len(data)} vectors.",
                 "Check that its server answers each text with one vector.",
             )
         widths = sorted({len(row.embedding) for row in rows})
@@ -144,7 +145,8 @@ class ApiEmbedder(Embedder):
             self._widths.extend(widths)
         if widths != self._widths:
             raise ModelRefused(
-                f"{self.name!r} answered vectors of {widths} numbers; the first ones had {self._widths}.",
+                f"{self.name!r} answered vectors of {widths} numbers; the first ones had "
+                f"{self._widths}.",
                 "Its server now serves another model: name that one, and index again with --full.",
             )
         return np.array([row.embedding for row in rows], np.float32)

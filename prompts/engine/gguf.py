@@ -39,7 +39,8 @@ def file_of(name: str) -> Path:
     if begins != b"GGUF":
         raise ModelMisconfigured(
             f"{str(path)!r} is not a GGUF file: it begins with {begins!r}.",
-            "Name a model in llama.cpp's form (.gguf). A folder of safetensors is transformers/PATH.",
+            "Name a model in llama.cpp's form (.gguf). A folder of safetensors is "
+            "transformers/PATH.",
         )
     return path.resolve()
 

@@ -71,7 +71,8 @@ class JsonApi:
             raise ModelRefused(
                 f"{self.address} did not answer in the form of {self._use.path}: "
                 f"{mask_keys(error.errors()[0]['msg'])}.",
-                f"Check {self._use.setting}_BASE_URL: `{self._use.path}` is called under it; it mostly ends in `/v1`.",
+                f"Check {self._use.setting}_BASE_URL: `{self._use.path}` is called under it; it "
+                "mostly ends in `/v1`.",
             ) from mask_error(error)
 
     def _content(self, body: Mapping[str, object]) -> bytes:

@@ -456,8 +456,10 @@ class ServedLM(dspy.LM):
         # Some servers (Ollama) cut a long prompt without a word; only this count tells.
         if self.server is not None and _CACHED_PREFIX < read < call.least_tokens():
             error = ContextOverflow(
-                f"{self.model} at {self.address} read only {read} tokens of the request: it cuts long requests.",
-                "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower TRELLIS_CHUNK_TOKENS.",
+                f"{self.model} at {self.address} read only {read} tokens of the request: it cuts "
+                "long requests.",
+                "Raise its context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or lower "
+                "TRELLIS_CHUNK_TOKENS.",
             )
             raise Failure(error)
         # Thinking that is counted apart is still in the total.

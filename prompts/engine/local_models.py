@@ -162,7 +162,8 @@ class CrossEncoderReranker(CrossEncoder, Reranker):
         started, labels = time.monotonic(), self.labels
         if len(labels) != 1:
             raise ModelUnavailable(
-                f"The cross-encoder {self.name!r} has the labels {sorted(labels)}: it ranks nothing.",
+                f"The cross-encoder {self.name!r} has the labels {sorted(labels)}: it ranks "
+                "nothing.",
                 "Name a reranker, which has one output.",
             )
         room = int(self._model.max_seq_length or 512) - rough_tokens(query)
@@ -189,7 +190,8 @@ class CrossEncoderScorer(CrossEncoder):
         labels = self.labels
         if "entailment" not in labels:
             raise ModelUnavailable(
-                f"The cross-encoder {self.name!r} has the labels {sorted(labels)}, none of them `entailment`.",
+                f"The cross-encoder {self.name!r} has the labels {sorted(labels)}, none of them "
+                "`entailment`.",
                 "Name a model for natural language inference.",
             )
         logits = self.logits([(part, claim) for part in parts])

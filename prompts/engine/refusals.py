@@ -189,7 +189,10 @@ def _final_error(
         (
             status in {301, 302, 303, 307, 308, 404, 405},
             ModelMisconfigured,
-            f"Check {setting}_BASE_URL: the path that the program calls must be under it; mostly it ends in `/v1`.",
+            (
+                f"Check {setting}_BASE_URL: the path that the program calls must be under it; "
+                "mostly it ends in `/v1`."
+            ),
         ),
         (
             status in {400, 403} and _WITHHELD.search(words),

@@ -74,6 +74,7 @@ class ApiReranker(Reranker):
         if sorted(scores) != list(range(len(passages))):
             raise ModelRefused(
                 f"{self.name!r} answered {len(passages)} passages with scores for {len(scores)}.",
-                "Its server must rank all of them: raise its limit, or lower TRELLIS_RERANKER_PASSAGES.",
+                "Its server must rank all of them: raise its limit, or lower "
+                "TRELLIS_RERANKER_PASSAGES.",
             )
         return [scores[place] for place in range(len(passages))]

@@ -210,7 +210,8 @@ class StepModule(dspy.Predict):
         step, shape = rest.pop("step", None), rest.pop("shape", None)
         if step != self.step or shape != self.shape:
             raise ModelMisconfigured(
-                f"This program was saved for the step {step!r} ({shape}), not for {self.step!r} ({self.shape}).",
+                f"This program was saved for the step {step!r} ({shape}), not for {self.step!r} "
+                f"({self.shape}).",
                 "Compile it again with this version.",
             )
         super().load_state(rest, allow_unsafe_lm_state=allow_unsafe_lm_state)
@@ -332,7 +333,8 @@ class StepModule(dspy.Predict):
         for text in texts(dict(outputs)):
             if text in self._example_sentences and text not in str(inputs):
                 raise NotAsAsked(
-                    f"it repeats the example of the prompt ({text[:60]!r}) instead of what was given."
+                    f"it repeats the example of the prompt ({text[:60]!r}) instead of what was "
+                    "given."
                 )
         given = "\n".join(texts(dict(inputs)))
         strays = [name for name in self._example_names if name not in given]

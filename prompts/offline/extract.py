@@ -189,7 +189,8 @@ def _kind_of_cell(text: str) -> str:
 
 _STATED = re.compile(
     r"^(?:[\s,(（]*+(?:also |better |otherwise |formerly |commonly |usually |previously |often )?"
-    r"(?:(?:known|called|abbreviated|shortened|referred to|nicknamed)(?: simply)?(?: as| to)?|aka|a\.k\.a\.|alias|née)"
+    r"(?:(?:known|called|abbreviated|shortened|referred to|nicknamed)(?: simply)?(?: as| "
+    r"to)?|aka|a\.k\.a\.|alias|née)"
     r"(?: the)?[\s\"“‘'*_]*"
     r"|[\s，,（(]*+(?:又称|简称|又名|也叫|亦称|原名|别名|全称|即|俗称|英文名为?)[:：\s“”\"「《]*)$",
     re.I,

@@ -34,7 +34,8 @@ _ROLES = (
 _LIFE = r"\((?:born\b|née\b|b\.\s|[^()]{0,30}\b\d{3,4}\s{0,9}[–-]\s{0,9}[^()]{0,30}\b\d{4}\b)"
 _PERSON_AFTER = re.compile(
     rf"\s*+{_LIFE}|\s*+(?:\([^)]*\)\s*+)?,?\s*+"
-    rf"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+[ -]){{0,4}}?(?:{_ROLES}))|(?:said|married|died|wrote|studied)\b)"
+    r"(?:who\b|(?:was|is)\s+(?:born|an?\s+(?:\w+["
+    rf" -]){{0,4}}?(?:{_ROLES}))|(?:said|married|died|wrote|studied)\b)"
 )
 _PLACE_BEFORE = re.compile(
     r"\b(?:born in|died in|near|(?:nor|sou)th of|(?:ea|we)st of|lives in|town of|city of)\s+$"

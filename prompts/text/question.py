@@ -48,15 +48,24 @@ _LARGER = r"first|later|earlier|older|younger|longer|higher|larger|smaller|more|
 _FORMS: tuple[tuple[Form, str], ...] = (
     (
         "howto",
-        r"^how (?:do|can|should|would|must|to|does one|is \w+ to)\b(?!.*\b(?:connected|related|linked|compare)\b)",
+        (
+            r"^how (?:do|can|should|would|must|to|does one|is \w+ "
+            r"to)\b(?!.*\b(?:connected|related|linked|compare)\b)"
+        ),
     ),
     (
         "howto",
-        r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to do)\b.*\b(?:for|to|when|if|of)\b",
+        (
+            r"\b(?:step[- ]by[- ]step|steps|procedure|instructions?|what to "
+            r"do)\b.*\b(?:for|to|when|if|of)\b"
+        ),
     ),
     (
         "howto",
-        r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be done)\b.*\b(?:when|if|to|after|before|once)\b",
+        (
+            r"^what (?:do|does|must|should|has|have)\b.*\b(?:do|be "
+            r"done)\b.*\b(?:when|if|to|after|before|once)\b"
+        ),
     ),
     ("connect", r"\b(?:connected|related|linked|associated)(?:\s*(?:to|with) each other)?\s*\?*$"),
     ("connect", r"\b(?:connection|relationship|link|path)s? between\b"),
@@ -69,7 +78,10 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ),
     (
         "global",
-        r"\b(?:themes?|trends?|recurring|recurs?|keep coming|common (?:problems|themes|concerns)|overall)\b",
+        (
+            r"\b(?:themes?|trends?|recurring|recurs?|keep coming|common "
+            r"(?:problems|themes|concerns)|overall)\b"
+        ),
     ),
     (
         "global",
@@ -84,7 +96,10 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ("about", rf"^(?:who|what) (?:is|was|are|were) (?:the )?(?-i:{_CAPITALISED})\s*\?*$"),
     (
         "list",
-        r"^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s (?:did|do|are|were|have|has)\b",
+        (
+            r"^(?:please )?(?:list|name|enumerate)\b|^(?:which|what) [\w-]+[^su\W]s "
+            r"(?:did|do|are|were|have|has)\b"
+        ),
     ),
     (
         "yesno",
@@ -123,7 +138,8 @@ def _parsed_en(text: str) -> ParsedQuestion:
 # The words after "which" or "what", among which stands the noun that is asked for.
 _ASKED_FOR = re.compile(r"\b(?:which|what)\s+((?:[\w'’-]+\s*){1,5})", re.I)
 _COST = re.compile(
-    r"\bhow much\b.{0,300}\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did .{0,300} cost\b|"
+    r"\bhow much\b.{0,300}\b(?:cost|pay|paid|price|spend|spent|earn|worth|money|invest)|what did "
+    r".{0,300} cost\b|"
     r"\bhow (?:expensive|costly)\b"
 )
 _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
@@ -138,7 +154,9 @@ _EXPECTED: tuple[tuple[Expected, re.Pattern[str]], ...] = (
     (
         "date",
         re.compile(
-            r"^(?:[\w ]+ )?when (?:is|was|were|are|did|does|do|will|has|have|had)\b|\b(?:what|which) year\b|\bwhen\W*$"
+            r"^(?:[\w ]+ )?when "
+            r"(?:is|was|were|are|did|does|do|will|has|have|had)\b|\b(?:what|which) "
+            r"year\b|\bwhen\W*$"
         ),
     ),
     ("place", re.compile(r"^(?:in |on |at |to |from )?where\b|\bwhere\W*$")),
@@ -223,7 +241,8 @@ def _expected_zh(text: str, form: Form) -> Expected:
 # Something that is described and not named: "the engineer who designed X", "the director of X",
 # "X's mother".
 _DESCRIBED = re.compile(
-    r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b(?! (?:is|was|are|were|did|does|do) the\b)"
+    r"\b(?:the|an?) (?:[\w-]+ ){1,3}?(?:who|whom|that|which|whose|where)\b(?! "
+    r"(?:is|was|are|were|did|does|do) the\b)"
     r"|\bthe (?:[\w-]+ )?(?P<role>[\w-]+) of\b|['’]s (?P<own>[\w-]+)",
     re.I,
 )

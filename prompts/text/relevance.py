@@ -18,8 +18,10 @@ from prompts.text.words import HAN_STOP, content_terms, fold, fold_name, is_han,
 
 # What opens a sentence and stands for something named before it.
 PRONOUN = re.compile(
-    r"\s*+[\"“'(*_#>-]*+\s*+(?:(?:in|by|since|until|after|before|on|at|during|from)\s{1,9}[\w ,]{1,30}?,?\s{1,9})?"
-    r"(?:he|she|it|they|his|her|its|their|the (?:company|bridge|film|song|book|novel|album|town|village|city|river|"
+    r"\s*+[\"“'(*_#>-]*+\s*+(?:(?:in|by|since|until|after|before|on|at|during|from)\s{1,9}[\w "
+    r",]{1,30}?,?\s{1,9})?"
+    r"(?:he|she|it|they|his|her|its|their|the "
+    r"(?:company|bridge|film|song|book|novel|album|town|village|city|river|"
     r"institute|museum|school|ship|ferry|brewery|firm|band|series|show|project|building|plant|station|author|engineer))\b"
     r"|\s*(?:他|她|它|其|该[公司桥馆校厂院社所船])",
     re.I,
@@ -27,11 +29,13 @@ PRONOUN = re.compile(
 TITLE_SHARE, HEADING_SHARE, BEFORE_SHARE, PRONOUN_SHARE = 0.9, 0.8, 0.5, 0.95
 _ZH_ASKING = re.compile(
     r"请问|现在|目前|如今|由谁|是谁|谁|什么时候|什么|哪一年|哪年|哪里|哪儿|哪[一二两三四五六七八九十几]?[个些种位家项]?|多少|"
-    r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，,。:：、]"
+    r"怎么样|怎么|怎样|如何|为什么|为何|是否|有没有|能否|主要|从|的|了|是|在|被|把|由|和|与|及|或|吗|呢|[?？，"
+    r",。:：、]"
 )
 _ASKING = frozenset(
-    "~say ~find ~use many much often name list tell give state kind type thing one two three please exactly "
-    "哪个 哪些 什么 多少 请问 如何 怎么 为什 是什 现在 主要 最后 哪两 哪一 哪里 哪年 多长 多高".split()
+    "~say ~find ~use many much often name list tell give state kind type thing one two three please"
+    " exactly 哪个 哪些 什么 多少 请问 如何 怎么 为什 是什 现在 主要 最后 哪两 哪一 哪里 哪年 "
+    "多长 多高".split()
 )
 
 
@@ -96,12 +100,14 @@ class Relevance:
         refers_back = PRONOUN.match(evidence.text) is not None
         back = PRONOUN_SHARE if refers_back else BEFORE_SHARE
         shares = {
-            term: 1.0
-            if term in text_terms
-            else max(
-                TITLE_SHARE * (term in title),
-                HEADING_SHARE * (term in heading),
-                back * (term in before),
+            term: (
+                1.0
+                if term in text_terms
+                else max(
+                    TITLE_SHARE * (term in title),
+                    HEADING_SHARE * (term in heading),
+                    back * (term in before),
+                )
             )
             for term in self.weights
         }

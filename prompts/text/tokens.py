@@ -55,8 +55,9 @@ def _installed() -> Path:
         if (folder / _ENCODING_FILE).is_file():
             return folder
     raise TokenizerUnavailable(
-        f"The token encoding {_ENCODING} was not found in the installed litellm package. Reinstall the "
-        f"project's dependencies, or set {_CACHE_SETTING} to a folder that holds {_ENCODING_FILE}."
+        f"The token encoding {_ENCODING} was not found in the installed litellm package. Reinstall "
+        f"the project's dependencies, or set {_CACHE_SETTING} to a folder that holds "
+        f"{_ENCODING_FILE}."
     )
 
 

@@ -101,9 +101,10 @@ HAN_STOP = frozenset(
 )
 # The Snowball stemmer of each language (ISO 639-1).
 _NAMES_OF_STEMMERS = (
-    "ar arabic ca catalan cs czech da danish de german el greek en english es spanish et estonian eu basque fa persian "
-    "fi finnish fr french ga irish hi hindi hu hungarian hy armenian id indonesian it italian lt lithuanian ne nepali "
-    "nl dutch no norwegian pl polish pt portuguese ro romanian ru russian sr serbian sv swedish ta tamil tr turkish"
+    "ar arabic ca catalan cs czech da danish de german el greek en english es spanish et estonian "
+    "eu basque fa persian fi finnish fr french ga irish hi hindi hu hungarian hy armenian id "
+    "indonesian it italian lt lithuanian ne nepali nl dutch no norwegian pl polish pt portuguese "
+    "ro romanian ru russian sr serbian sv swedish ta tamil tr turkish"
 ).split()
 STEMMERS = dict(zip(_NAMES_OF_STEMMERS[::2], _NAMES_OF_STEMMERS[1::2], strict=True))
 

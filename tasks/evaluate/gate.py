@@ -68,8 +68,10 @@ def check_gate(
                 break
         else:
             raise UsageError(
-                f"No accepted evaluation has {rule.measure} of {rule.system!r} on these questions, or this lacks it.",
-                "Evaluate that system by that measure, and accept the result that is to be kept: --accept.",
+                f"No accepted evaluation has {rule.measure} of {rule.system!r} on these questions, "
+                "or this lacks it.",
+                "Evaluate that system by that measure, and accept the result that is to be kept: "
+                "--accept.",
             )
         value, earlier = fmean(own[name] for name in shared), fmean(before[name] for name in shared)
         fall = earlier - value if measure.more_is_better else value - earlier
@@ -96,6 +98,6 @@ def in_words(check: GateCheck) -> str:
     change = f"{check.before:.4g} to {check.value:.4g}"
     outcome = "within" if check.holds else "more than"
     return (
-        f"{check.measure} of {check.system} went from {change} since evaluation {check.accepted}, {outcome} the margin "
-        f"of {check.margin:g}"
+        f"{check.measure} of {check.system} went from {change} since evaluation {check.accepted}, "
+        f"{outcome} the margin of {check.margin:g}"
     )

@@ -92,8 +92,10 @@ def router_effect(result: EvaluationResult) -> dict[str, Cells]:
     }
     if not measure or len(fixed) < 2:
         raise UsageError(
-            "The effect of a router is seen beside systems that use one structure for all questions.",
-            "Evaluate mode=struct beside mode=struct,structure=table,name=table and the other structures.",
+            "The effect of a router is seen beside systems that use one structure for all "
+            "questions.",
+            "Evaluate mode=struct beside mode=struct,structure=table,name=table and the other "
+            "structures.",
         )
     values: dict[str, dict[str, float]] = {}
     for row in result.scores:
@@ -141,6 +143,6 @@ def budget_note(effort: Effort = "medium", k: int | None = None) -> str:
     limits = Policy.of(effort).limits
     passages = "as many passages as fit" if k is None else f"at most {k} passages"
     return (
-        f"Equal budgets: effort {effort}, at most {limits.answer:,} tokens of evidence for an answer, {limits.map:,} "
-        f"for each call that reads reports or texts, {passages}."
+        f"Equal budgets: effort {effort}, at most {limits.answer:,} tokens of evidence for an "
+        f"answer, {limits.map:,} for each call that reads reports or texts, {passages}."
     )

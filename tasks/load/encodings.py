@@ -25,9 +25,9 @@ _MARKS = {
 _ESCAPE = b"\x1b$"  # ISO-2022-JP is written in ASCII
 # Code pages that browsers know; others are rare today.
 _KNOWN = (
-    "gb18030 big5hkscs cp932 euc_jis_2004 iso2022_jp_2 cp949 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 "
-    "cp1257 cp1258 cp874 koi8-r koi8-u iso8859-2 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "
-    "iso8859-13 iso8859-15"
+    "gb18030 big5hkscs cp932 euc_jis_2004 iso2022_jp_2 cp949 cp1250 cp1251 cp1252 cp1253 cp1254 "
+    "cp1255 cp1256 cp1257 cp1258 cp874 koi8-r koi8-u iso8859-2 iso8859-5 iso8859-6 iso8859-7 "
+    "iso8859-8 iso8859-13 iso8859-15"
 ).split()
 _OF_TWO_BYTES = frozenset({"gb18030", "big5hkscs", "cp932", "euc_jis_2004", "cp949"})
 _NONE_FITS = "ascii"  # it fits none of what chardet is asked about

@@ -203,7 +203,8 @@ def _triple(row: Mapping[str, object]) -> Triple:
     length = len(triple.rendered())
     if length > _LONGEST_TRIPLE:
         raise BadRow(
-            f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a `text`"
+            f"the triple has {length} characters, more than {_LONGEST_TRIPLE}: what is so long is a"
+            " `text`"
         )
     return triple
 

@@ -180,7 +180,8 @@ def pretty_stem(name: str) -> str:
 _DROPPED = "script style noscript template nav svg iframe head button select datalist textarea rp rt".split()
 # They stand by themselves as `div` does, which alone is known to the converter.
 _BLOCKS = (
-    "address aside center details dialog fieldset figure footer form header hgroup legend main summary"
+    "address aside center details dialog fieldset figure footer form header hgroup legend main "
+    "summary"
 ).split()
 _HIDDEN = '[hidden], [aria-hidden="true"], [role="navigation"]'
 _BLANKS = re.compile(r"\n{3,}")

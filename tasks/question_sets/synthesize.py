@@ -100,8 +100,8 @@ def _check(texts: Sequence[Chunk], kinds: Sequence[str], models: Models) -> None
         )
     if models.is_offline("synthesize") and set(kinds) != {CLOZE}:
         raise UsageError(
-            f"Questions of the kind {', '.join(kind for kind in kinds if kind != CLOZE)} are written by a model, and "
-            "the role `synthesize` has none.",
+            f"Questions of the kind {', '.join(kind for kind in kinds if kind != CLOZE)} are "
+            "written by a model, and the role `synthesize` has none.",
             f"Set TRELLIS_LM_SYNTHESIZE, or TRELLIS_LM; without a model there is the kind {CLOZE}.",
         )
 

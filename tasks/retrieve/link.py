@@ -42,7 +42,8 @@ _QUALIFIED = re.compile(r"\s{0,9}([(（][^()（）]{1,60}[)）])")
 _TELLING = re.compile(r"\d+|\b[ivxlc]+\b|[^\w\s']")
 # With these a request begins; there they name nothing, whatever the graph holds.
 _IMPERATIVES = frozenset(
-    "tell describe list name give explain summarise summarize show find compare introduce state define outline".split()
+    "tell describe list name give explain summarise summarize show find compare introduce state "
+    "define outline".split()
 )
 # After these a title stands, however ordinary its words are.
 _INTRODUCING = frozenset(
@@ -262,7 +263,7 @@ class Names:
         links = [
             Link(text=name, entity=entity, score=round(score, 4), end=len(name))
             for near, score in matches
-            for entity in (exact or self.by_key[near])
+            for entity in exact or self.by_key[near]
         ]
         return links[:CANDIDATES]
 

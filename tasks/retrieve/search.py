@@ -420,9 +420,11 @@ async def rerank(
     if not passages:
         return Reranked([])
     texts = [
-        passage.text
-        if passage.text.startswith(passage.title)
-        else f"{passage.title}\n{passage.text}"
+        (
+            passage.text
+            if passage.text.startswith(passage.title)
+            else f"{passage.title}\n{passage.text}"
+        )
         for passage in passages
     ]
     scores = await asyncio.to_thread(reranker.scores, question, texts)

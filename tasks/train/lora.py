@@ -212,7 +212,8 @@ def _check_lengths(dialogues: Sequence[Dialogue], tokenizer: Any, model: Any, ba
         if tokens > context:
             raise UsageError(
                 f"A row has {tokens} tokens with its prompt; {base} reads {context}.",
-                "Train a model with a longer context, or shorten the instruction (TRELLIS_PROMPTS).",
+                "Train a model with a longer context, or shorten the instruction "
+                "(TRELLIS_PROMPTS).",
             )
 
 

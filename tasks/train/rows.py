@@ -77,7 +77,8 @@ def read_rows(path: Path, step: TrainedStep, licence: str = "") -> tuple[list[Ro
             )
             place = ".".join(map(str, problem.get("loc", ())))
             raise UsageError(
-                f"{path}, line {number} is no row for a {step}: {' '.join(filter(None, [place, problem['msg']]))}.",
+                f"{path}, line {number} is no row for a {step}: "
+                f"{' '.join(filter(None, [place, problem['msg']]))}.",
                 "docs/train.md has the fields of rows.",
             ) from error
     if not rows:

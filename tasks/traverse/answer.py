@@ -240,4 +240,7 @@ def _asked(step: CheckedStep, facts: GraphFacts) -> str:
     way = "".join(
         f" <-[{hop.relation}]-" if hop.inverse else f" -[{hop.relation}]->" for hop in step.hops
     )
-    return f"{step.operator} {called(step.sources)}{way}{f' to {called(step.targets)}' if step.targets else ''}"
+    return (
+        f"{step.operator} "
+        f"{called(step.sources)}{way}{f' to {called(step.targets)}' if step.targets else ''}"
+    )

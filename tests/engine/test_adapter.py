@@ -197,7 +197,10 @@ def test_what_only_looks_like_an_object_is_refused_soon(answer: str) -> None:
     assert time.process_time() - began < 20, "or it would take hours"
 
 
-LINES = "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe lives there.\t7\thome; city\nEND"
+LINES = (
+    "E\tAda\tperson\tShe.\nE\tVelin\tplace\nR\tAda\tVelin\tlives in\tShe lives there.\t7\thome; "
+    "city\nEND"
+)
 
 
 AS_JSON = {

@@ -135,7 +135,10 @@ def test_evidence_is_cited_where_a_citation_overlaps_its_span() -> None:
     assert MEASURES["evidence_cited"].score(asked, answer) == 0.5
 
 
-TEXT = "Orla Bridge was designed by Ada Korb [1][2]. It was opened in 1931 [2]. Gulls eat bolts [1]. Nobody cites this."
+TEXT = (
+    "Orla Bridge was designed by Ada Korb [1][2]. It was opened in 1931 [2]. Gulls eat bolts [1]. "
+    "Nobody cites this."
+)
 CITED = {"[1]": "Orla Bridge was designed by Ada Korb.", "[2]": "Orla Bridge was opened in 1931."}
 
 
@@ -160,7 +163,10 @@ def test_claims_that_say_the_same_are_one_cluster() -> None:
     ]
     assert claim_clusters(claims) == 2
     assert (claim_clusters([]), claim_clusters(claims[:1])) == (0, 1)
-    text = "Salt eats bearings [1]. Salt eats the bearings [2]. Ferries wait for the tide [1]. Nothing is cited here."
+    text = (
+        "Salt eats bearings [1]. Salt eats the bearings [2]. Ferries wait for the tide [1]. Nothing"
+        " is cited here."
+    )
     answer = answered(text)
     assert (
         MEASURES["claims"].score(question(), answer),

@@ -188,7 +188,8 @@ def test_the_last_writes_of_what_outlives_generations(
     live = copy_of(places.second, tmp_path / "live")
     with closing(sqlite3.connect(live / "side.sqlite")) as connection:
         connection.execute(
-            "INSERT INTO runs (kind, started, finished, state, summary) VALUES ('index', '', '', '', '{}')"
+            "INSERT INTO runs (kind, started, finished, state, summary) VALUES ('index', '', '', "
+            "'', '{}')"
         )
         connection.commit()
         copy_of(live, workspace)  # with its write-ahead log, which closing would empty

@@ -44,7 +44,8 @@ def watched_processes(mark: str) -> Iterator[list[str]]:
                         and mark.encode() in (folder / "environ").read_bytes()
                     ):
                         known.add(
-                            f"{folder.name} {(folder / 'cmdline').read_bytes().decode(errors='replace')}"
+                            f"{folder.name} "
+                            f"{(folder / 'cmdline').read_bytes().decode(errors='replace')}"
                         )
         lines.extend(sorted(known))
 

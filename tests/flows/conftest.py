@@ -38,9 +38,10 @@ def row(number: int) -> Mapping[str, object]:
     """A passage that is long enough to say something, on a place and three people."""
     place, who = PLACES[number % 5], [PEOPLE[(number + turn) % 5] for turn in range(3)]
     text = (
-        f"{place} was planned by {who[0]} in {1900 + number}, when the harbour was still small. {who[1]} built it with "
-        f"stone from the hills behind the town. Many years later {who[2]} repaired {place} after the flood of the "
-        f"long winter. {who[0]} and {who[2]} met there once, on a day when it rained and nobody else was out."
+        f"{place} was planned by {who[0]} in {1900 + number}, when the harbour was still small. "
+        f"{who[1]} built it with stone from the hills behind the town. Many years later {who[2]} "
+        f"repaired {place} after the flood of the long winter. {who[0]} and {who[2]} met there "
+        "once, on a day when it rained and nobody else was out."
     )
     return {"id": f"d{number}", "title": place, "text": text}
 

@@ -25,35 +25,59 @@ QUESTION = "What do the speakers say about flooding of the harbour?"
 ROWS = (
     (
         "marl",
-        "Flooding threatens the harbour of Marl each spring, said Ada Korb. Marl Council raised the quay.",
+        (
+            "Flooding threatens the harbour of Marl each spring, said Ada Korb. Marl Council raised"
+            " the quay."
+        ),
     ),
     (
         "velin",
-        "Ivo Lamm of Velin Ferry fears that flooding closes the harbour for weeks. Velin Ferry has nine boats.",
+        (
+            "Ivo Lamm of Velin Ferry fears that flooding closes the harbour for weeks. Velin Ferry "
+            "has nine boats."
+        ),
     ),
     (
         "quay",
-        "Marl Council spends two million against flooding. Ada Korb called the walls of the harbour too low.",
+        (
+            "Marl Council spends two million against flooding. Ada Korb called the walls of the "
+            "harbour too low."
+        ),
     ),
     (
         "gauge",
-        "The gauge at Orla Bridge warns of flooding in time. Tomas Reyd built the gauge for Marl Council.",
+        (
+            "The gauge at Orla Bridge warns of flooding in time. Tomas Reyd built the gauge for "
+            "Marl Council."
+        ),
     ),
     (
         "wells",
-        "After the flooding of 1953 salt stood in the wells of Brant Brewery. Brant Brewery dug deeper ones.",
+        (
+            "After the flooding of 1953 salt stood in the wells of Brant Brewery. Brant Brewery dug"
+            " deeper ones."
+        ),
     ),
     (
         "pilots",
-        "Pilots of Velin Ferry moor in the upper harbour when flooding is near. Ivo Lamm trains them in Velin.",
+        (
+            "Pilots of Velin Ferry moor in the upper harbour when flooding is near. Ivo Lamm trains"
+            " them in Velin."
+        ),
     ),
     (
         "museum",
-        "Orla Museum shows paintings by Nora Vint. Nora Vint left her letters to Orla Museum in 1920.",
+        (
+            "Orla Museum shows paintings by Nora Vint. Nora Vint left her letters to Orla Museum in"
+            " 1920."
+        ),
     ),
     (
         "choir",
-        "The choir of Saint Ansgar sings in Orla Museum at Easter. Nora Vint wrote two songs for Saint Ansgar.",
+        (
+            "The choir of Saint Ansgar sings in Orla Museum at Easter. Nora Vint wrote two songs "
+            "for Saint Ansgar."
+        ),
     ),
 )
 NAMED = "What do Ada Korb and Ivo Lamm say about flooding in the harbour?"

@@ -28,8 +28,8 @@ from tests.workspaces import write_rows
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"prefect", "duckdb", "dspy", "numpy", "pydantic", "flows.cli.ask", "flows.cli.running"}
 COMMANDS = (
-    "index tune prompt ask retrieve reports graph show status generations rollback dead-letter export archive restore "
-    "clean doctor demo forget diff serve"
+    "index tune prompt ask retrieve reports graph show status generations rollback dead-letter "
+    "export archive restore clean doctor demo forget diff serve"
 )
 
 

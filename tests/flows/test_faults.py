@@ -221,9 +221,11 @@ def test_a_damaged_workspace_database_keeps_no_question_from_its_answer(
     changes["edit"] = ("graph", "edit", "Tomas Reyd", "--kind", "person")
     for name, command in changes.items():
         ended = opened(*words_of(command, source, tmp_path), "--json")
-        assert (name, ended.code in (1, 2), "Traceback" in ended.err) == (name, True, False), (
-            ended.err
-        )
+        assert (name, ended.code in (1, 2), "Traceback" in ended.err) == (
+            name,
+            True,
+            False,
+        ), ended.err
         assert "side.sqlite" in str(ended.json["error"]) or "database is damaged" in str(
             ended.json["error"]
         )

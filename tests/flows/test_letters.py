@@ -127,9 +127,10 @@ def test_what_fails_again_stays_and_keeps_nothing_out(
     broken = [{"step": "extract", "text": f"in {year}", "kind": "refusal"} for year in (1903, 1905)]
     model_server.misbehave(*broken)
     gate = fresh("index", str(docs), "--json")
-    assert (gate.code, gate.json["error"]["type"]) == (5, "FailureGate"), (
-        "two of twelve are more than a tenth"
-    )
+    assert (gate.code, gate.json["error"]["type"]) == (
+        5,
+        "FailureGate",
+    ), "two of twelve are more than a tenth"
     assert fresh("dead-letter").code == 2, "nothing was published"
     monkeypatch.setenv("TRELLIS_FAILURE_LIMIT", "1.5")
     assert fresh("index", str(docs)).code == 2
@@ -164,7 +165,10 @@ def test_nothing_indexed_and_nothing_failed_are_told(fresh: Command, trellis: Co
     assert "Nothing failed" in trellis("dead-letter").out
 
 
-BRIDGE = "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near Holm Light."
+BRIDGE = (
+    "Orla Bridge was designed by Tomas Reyd. Orla Bridge is {} metres long. It stands in Velin near"
+    " Holm Light."
+)
 
 
 def index(trellis: Command, *arguments: object) -> Any:

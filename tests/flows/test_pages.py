@@ -15,7 +15,10 @@ from tasks.retrieve.pages import FolderRetriever, Page, best_parts, read_pages
 from tests.flows.conftest import Command
 from tests.workspaces import write_rows
 
-OTTER = "# Otter Lock\n\nThe Otter Lock was built in 1888 by Magda Plisk.\n\n## Today\n\nIt is closed on Mondays.\n"
+OTTER = (
+    "# Otter Lock\n\nThe Otter Lock was built in 1888 by Magda Plisk.\n\n## Today\n\nIt is closed "
+    "on Mondays.\n"
+)
 BUILT = "Who built the Otter Lock?"
 MANUAL = (
     Path(__file__).parents[2] / "examples" / "corpus" / "manuals" / "kestrel-bearing-manual.pdf"

@@ -21,9 +21,11 @@ ROWS = [
     {
         "id": f"d{year}",
         "title": f"Year {year}",
-        "text": f"Ada Korb built Velin Bridge with {year - 1800} workers, which took her all of {year} "
-        f"and cost Marn Bank a large part of what it had lent to Olle Brandt before. Tomas Reyd praised "
-        f"Velin Bridge in {year}. Marn Bank paid Tomas Reyd in {year}.",
+        "text": (
+            f"Ada Korb built Velin Bridge with {year - 1800} workers, which took her all of {year} "
+            "and cost Marn Bank a large part of what it had lent to Olle Brandt before. Tomas "
+            f"Reyd praised Velin Bridge in {year}. Marn Bank paid Tomas Reyd in {year}."
+        ),
     }
     for year in YEARS
 ]

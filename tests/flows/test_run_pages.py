@@ -17,7 +17,10 @@ from storage.records import DeadLetter
 from storage.run_records import DocumentCounts, IndexReport, UsageRow
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-HOSTILE = '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example [a](b) | #quot;'
+HOSTILE = (
+    '"] --> x\nclick n1 "javascript:alert(1)" ``` %%{init: {}}%% <img src=x> https://a.example '
+    "[a](b) | #quot;"
+)
 USED = [
     UsageRow(
         step="extract",

@@ -30,8 +30,10 @@ def reason(path: Path) -> str:
 def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text(
-        "<html><head><title>Port  guide</title><style>p{}</style></head><body><nav>Menu</nav><h1>Top</h1>"
-        "<p>A <b>bold</b> a_b <a href='http://x'>link</a>.<script>alert(1)</script></p><ul><li>one</li><li>two</li></ul>"
+        "<html><head><title>Port "
+        " guide</title><style>p{}</style></head><body><nav>Menu</nav><h1>Top</h1>"
+        "<p>A <b>bold</b> a_b <a "
+        "href='http://x'>link</a>.<script>alert(1)</script></p><ul><li>one</li><li>two</li></ul>"
         "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>",
         encoding="utf-8",
     )
@@ -47,45 +49,68 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
     ("markup", "text"),
     [
         (
-            "<form><h1>Fees</h1><p>Ten crowns.</p><label>Search</label><input><button>Go</button></form>",
+            (
+                "<form><h1>Fees</h1><p>Ten "
+                "crowns.</p><label>Search</label><input><button>Go</button></form>"
+            ),
             "# Fees\n\nTen crowns.\n\nSearch",
         ),
         ("<p><label>Licence number</label> <span>HX-7781</span></p>", "Licence number HX-7781"),
         (
-            "<header>Head</header><main>Main</main><aside>Aside</aside><details><summary>Fee</summary>Ten</details>"
-            "<address>Skerrow</address><footer>Foot</footer>",
+            (
+                "<header>Head</header><main>Main</main><aside>Aside</aside><details><summary>Fee</summary>Ten</details>"
+                "<address>Skerrow</address><footer>Foot</footer>"
+            ),
             "Head\n\nMain\n\nAside\n\nFee\n\nTen\n\nSkerrow\n\nFoot",
         ),
         (
-            "<table><tr><th>pier<th>year<th>fee</tr><tr><td rowspan=2>North<td>2021<td>7</tr><tr><td>2022<td>8</tr>"
-            "</table>",
-            "| pier | year | fee |\n| --- | --- | --- |\n| North | 2021 | 7 |\n| North | 2022 | 8 |",
+            (
+                "<table><tr><th>pier<th>year<th>fee</tr><tr><td "
+                "rowspan=2>North<td>2021<td>7</tr><tr><td>2022<td>8</tr></table>"
+            ),
+            (
+                "| pier | year | fee |\n| --- | --- | --- |\n| North | 2021 | 7 |\n| North | 2022 "
+                "| 8 |"
+            ),
         ),
         (
-            "<table><tr><th rowspan=2>pier<th colspan=2>fee</tr><tr><th>2021<th>2022</tr><tr><td>North<td>7<td>8</tr>"
-            "</table>",
+            (
+                "<table><tr><th rowspan=2>pier<th "
+                "colspan=2>fee</tr><tr><th>2021<th>2022</tr><tr><td>North<td>7<td>8</tr></table>"
+            ),
             "| pier | fee / 2021 | fee / 2022 |\n| --- | --- | --- |\n| North | 7 | 8 |",
         ),
         # one header row, rows of the foot last, a rule below the header alone
         (
-            "<table><caption>Fees</caption><thead><tr><th rowspan=2>port<th colspan=2>fee</tr>"
-            "<tr><th>summer<th>winter</tr></thead><tfoot><tr><td>all<td>325<td>245</tr></tfoot>"
-            "<tbody><tr><td>Velin<td>120<td>80</tr></tbody><tbody><tr><td>Orla<td>205<td>165</tr></tbody></table>",
-            "Fees\n\n| port | fee / summer | fee / winter |\n| --- | --- | --- |\n| Velin | 120 | 80 |\n"
-            "| Orla | 205 | 165 |\n| all | 325 | 245 |",
+            (
+                "<table><caption>Fees</caption><thead><tr><th rowspan=2>port<th colspan=2>fee</tr>"
+                "<tr><th>summer<th>winter</tr></thead><tfoot><tr><td>all<td>325<td>245</tr></tfoot>"
+                "<tbody><tr><td>Velin<td>120<td>80</tr></tbody><tbody><tr><td>Orla<td>205<td>165</tr></tbody></table>"
+            ),
+            (
+                "Fees\n\n| port | fee / summer | fee / winter |\n| --- | --- | --- |\n| Velin | 120"
+                " | 80 |\n| Orla | 205 | 165 |\n| all | 325 | 245 |"
+            ),
         ),
         (
-            "<table><tr><th colspan=2>Fees of 2023</tr><tr><th>port<th>fee</tr><tr><td>Velin<td>7</tr></table>",
+            (
+                "<table><tr><th colspan=2>Fees of "
+                "2023</tr><tr><th>port<th>fee</tr><tr><td>Velin<td>7</tr></table>"
+            ),
             "Fees of 2023\n\n| port | fee |\n| --- | --- |\n| Velin | 7 |",
         ),
         (
-            "<table><tbody><tr><td>port<td>fee</tr></tbody><tbody><tr><td>Velin<td>7</tr></tbody>"
-            "<tfoot><tr><td>all<td>7</tr></tfoot></table>",
+            (
+                "<table><tbody><tr><td>port<td>fee</tr></tbody><tbody><tr><td>Velin<td>7</tr></tbody>"
+                "<tfoot><tr><td>all<td>7</tr></tfoot></table>"
+            ),
             "| port | fee |\n| --- | --- |\n| Velin | 7 |\n| all | 7 |",
         ),
         (
-            "<table><tr><th rowspan=2>port<td colspan=2>fee</tr><tr><td>summer<td>winter</tr>"
-            "<tr><td>Velin<td>7<td>8</tr></table>",
+            (
+                "<table><tr><th rowspan=2>port<td colspan=2>fee</tr><tr><td>summer<td>winter</tr>"
+                "<tr><td>Velin<td>7<td>8</tr></table>"
+            ),
             "| port | fee / summer | fee / winter |\n| --- | --- | --- |\n| Velin | 7 | 8 |",
         ),
         (
@@ -94,11 +119,17 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
         ),
         # what only its place shows
         (
-            "<p>3.2&times;10<sup>6</sup> l, 10<sup>&minus;3</sup> g, 12 km<sup>2</sup>, x<sup>n+1</sup></p>",
+            (
+                "<p>3.2&times;10<sup>6</sup> l, 10<sup>&minus;3</sup> g, 12 km<sup>2</sup>, "
+                "x<sup>n+1</sup></p>"
+            ),
             "3.2×10^6 l, 10^−3 g, 12 km^2, x^(n+1)",
         ),
         (
-            "<p>Sold in 1931<sup>4</sup> and 1932<sup><a href=#n>[5]</a></sup>.</p><p><sup>4</sup> See the deed.</p>",
+            (
+                "<p>Sold in 1931<sup>4</sup> and 1932<sup><a "
+                "href=#n>[5]</a></sup>.</p><p><sup>4</sup> See the deed.</p>"
+            ),
             "Sold in 1931^4 and 1932[5].\n\n^4 See the deed.",
         ),
         (
@@ -111,7 +142,10 @@ def test_html_reads_as_text_with_headings_lists_and_tables(tmp_path: Path) -> No
             "漢字を読む",
         ),
         (
-            "<table><tr><td>a<td rowspan=3>b</tr><tr><td>c</tr></table><table><tr><td>d</tr><tr><td>e</tr></table>",
+            (
+                "<table><tr><td>a<td "
+                "rowspan=3>b</tr><tr><td>c</tr></table><table><tr><td>d</tr><tr><td>e</tr></table>"
+            ),
             "| a | b |\n| --- | --- |\n| c | b |\n\n| d |\n| --- |\n| e |",
         ),
     ],
@@ -171,7 +205,10 @@ def test_a_workbook_keeps_what_it_displays_down_to_the_cell(tmp_path: Path) -> N
     document = read(tmp_path / "ports.xlsx")
     assert document.text.splitlines() == [
         " | ".join(names),
-        "Port: Nordlicht | Code: 007 | Traffic: $1,308,463 | Share: 12.5% | Loss: -415.50 | Since: 2024-03-31 | Sum: 2",
+        (
+            "Port: Nordlicht | Code: 007 | Traffic: $1,308,463 | Share: 12.5% | Loss: -415.50 | "
+            "Since: 2024-03-31 | Sum: 2"
+        ),
     ]
     [table] = relations_of([document])
     cells = {name: cell for name, cell in zip(table.columns, table.rows[0], strict=True) if cell}
@@ -243,11 +280,17 @@ def test_a_first_line_that_says_something_is_no_title(
         ("# Kestrel\n\nA ferry.\n\n## Timetable\n", "Kestrel"),
         ("Kestrel `v2`\n============\n\nA ferry.\n\n## Timetable\n", "Kestrel v2"),
         (
-            '<p align="center">\n<img src="a.png">\n</p>\n\n[![built](b.svg)](b)\n\n## Kestrel\n\n# One\n\n# Two\n',
+            (
+                '<p align="center">\n<img src="a.png">\n</p>\n\n[![built](b.svg)](b)\n\n## '
+                "Kestrel\n\n# One\n\n# Two\n"
+            ),
             "Kestrel",
         ),
         (
-            "It sails from Velin to Orla and back in every season.\n\n# kestrel_data\n\n## Timetable\n",
+            (
+                "It sails from Velin to Orla and back in every season.\n\n# kestrel_data\n\n## "
+                "Timetable\n"
+            ),
             "kestrel_data",
         ),
         # A sign that belongs to the name stays; signs after a blank close the heading.

@@ -43,10 +43,19 @@ def pdf(
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Courier >>",
         stream(""),
-        "<< /Type /Annot /Subtype /Widget /FT /Tx /T (keeper) /V (Ada Frimm) /Rect [72 600 272 620] /F 4 >>",
-        "<< /Type /Annot /Subtype /Widget /FT /Tx /T (b[0]) /TU (Berth) /V (12) /Rect [72 570 272 590] /F 4 >>",
+        (
+            "<< /Type /Annot /Subtype /Widget /FT /Tx /T (keeper) /V (Ada Frimm) /Rect [72 600 272 "
+            "620] /F 4 >>"
+        ),
+        (
+            "<< /Type /Annot /Subtype /Widget /FT /Tx /T (b[0]) /TU (Berth) /V (12) /Rect [72 570 "
+            "272 590] /F 4 >>"
+        ),
         "<< /Type /Annot /Subtype /Widget /FT /Tx /T (empty) /Rect [72 540 272 560] /F 4 >>",
-        "<< /Type /Annot /Subtype /FreeText /Contents (Typed onto it.) /Rect [72 500 272 520] /F 4 >>",
+        (
+            "<< /Type /Annot /Subtype /FreeText /Contents (Typed onto it.) /Rect [72 500 272 520] "
+            "/F 4 >>"
+        ),
     ]
     kids: list[str] = []
     for content in pages:
@@ -54,12 +63,15 @@ def pdf(
         annotations = fields if not kids else ""
         kids.append(f"{len(objects) + 1} 0 R")
         objects.append(
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects)} 0 R {annotations} "
-            "/Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>"
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects)} 0 R "
+            f"{annotations} /Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>"
         )
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
     objects.append(f"<< /Title ({title}) >>")
-    key = f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <{'12' * 32}> /U <{'34' * 32}> >> /ID [<00> <00>]"
+    key = (
+        f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <{'12' * 32}> /U <{'34' * 32}> >> /ID "
+        "[<00> <00>]"
+    )
     data, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
         places.append(len(data))
@@ -67,7 +79,10 @@ def pdf(
     start = len(data)
     data += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
     data += "".join(f"{place:010d} 00000 n \n" for place in places).encode()
-    trailer = f"<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R {key if locked else ''} >>"
+    trailer = (
+        f"<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R "
+        f"{key if locked else ''} >>"
+    )
     path.write_bytes(data + f"trailer\n{trailer}\nstartxref\n{start}\n%%EOF".encode())
     return path
 

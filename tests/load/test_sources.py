@@ -246,7 +246,10 @@ def test_the_order_of_parts_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_front_matter_becomes_metadata_and_title(tmp_path: Path) -> None:
-    front = "---\ntitle: >-\n  A\n  title\ndate: 2024-07-27\ntags: [x, y]\nheader: {theme: ocean}\nparts: [[1]]\n---\n"
+    front = (
+        "---\ntitle: >-\n  A\n  title\ndate: 2024-07-27\ntags: [x, y]\nheader: {theme: "
+        "ocean}\nparts: [[1]]\n---\n"
+    )
     front += "\n# Heading\n\nText."
     write(
         tmp_path,
@@ -274,7 +277,9 @@ def test_a_row_without_a_title_is_titled_by_its_opening(tmp_path: Path) -> None:
         {"id": "a", "text": "Ada Korb (born 1871) was an engineer. She built bridges."},
         {
             "id": "b",
-            "text": "It was built in 1903 and painted red, as everything in the town was that year.",
+            "text": (
+                "It was built in 1903 and painted red, as everything in the town was that year."
+            ),
         },
         {"id": "c", "title": "Given", "text": "Velin is a town."},
     )

@@ -72,7 +72,10 @@ def test_a_table_begins_below_what_stands_above_it(above: str) -> None:
         ("Pier,Fee\n\nNorth,3\n\nSouth,4\n", "Pier: North | Fee: 3"),
         (
             ",Summer,,Winter,\nPier,Boats,Fee,Boats,Fee\nNorth,9,3,8,4\n",
-            "Pier: North | Summer / Boats: 9 | Summer / Fee: 3 | Winter / Boats: 8 | Winter / Fee: 4",
+            (
+                "Pier: North | Summer / Boats: 9 | Summer / Fee: 3 | Winter / Boats: 8 | Winter / "
+                "Fee: 4"
+            ),
         ),
         (
             "Pier;2021;;2022;\n;Boats;Fee;Boats;Fee\nNorth;9;3;8;4\n",

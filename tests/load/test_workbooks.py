@@ -92,7 +92,10 @@ def test_a_merged_region_goes_on_after_an_empty_row(tmp_path: Path) -> None:
                 ["", "Low", "High", "Low", "High"],
             ],
             "A1:A3 B1:E1 B2:C2 D2:E2",
-            "Pier | 2023 / Summer / Low | 2023 / Summer / High | 2023 / Winter / Low | 2023 / Winter / High",
+            (
+                "Pier | 2023 / Summer / Low | 2023 / Summer / High | 2023 / Winter / Low | 2023 / "
+                "Winter / High"
+            ),
         ),
         (
             [["Pier", "Summer", "", "Winter", ""], ["", "Boats", "Fee", "Boats", "Fee"]],

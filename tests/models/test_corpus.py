@@ -139,7 +139,10 @@ async def test_calls_for_vectors_are_in_the_ledger_of_the_run_and_of_each_questi
     assert is_sound(other)
 
 
-MORE = "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from Norrick, assisted him."
+MORE = (
+    "# Sluice Lane\n\nJonas Oke inspected Sluice Lane Bridge in 2021. Petra Valk, a diver from "
+    "Norrick, assisted him."
+)
 
 
 @pytest.fixture
@@ -173,7 +176,10 @@ async def test_one_document_more_asks_about_itself_alone(corpus: Path, place: Pl
 async def test_a_relation_is_shown_by_both_names_where_a_change_touches_one(
     place: Place, tmp_path: Path
 ) -> None:
-    met = "Ada Korb met Captain Vell in {0}, when the harbour was small, the winter long and the old town almost empty."
+    met = (
+        "Ada Korb met Captain Vell in {0}, when the harbour was small, the winter long and the old "
+        "town almost empty."
+    )
     letters = [{"id": f"d{number}", "text": met.format(1900 + number)} for number in range(8)]
     kept = {"id": "kept", "text": "Ada Korb kept Holm Light."}
     await place.index(write_rows(tmp_path / "rows.jsonl", [*letters, kept]))

@@ -37,7 +37,10 @@ def passage(number: int) -> dict[str, object]:
     turn = number // 3
     place = (quay, mill, rock)[turn % 3]
     who, other = people[turn // 2 % 3], people[(turn // 2 + 1 + turn % 2) % 3]
-    text = f"{place} was built by {who}. {other} visited {place} in {1900 + number}. {who} met {other}."
+    text = (
+        f"{place} was built by {who}. {other} visited {place} in {1900 + number}. {who} met "
+        f"{other}."
+    )
     return {"id": f"d{number}", "title": place, "text": text}
 
 

@@ -65,8 +65,14 @@ async def answered(text: str, strict: bool = False, **more: Any) -> Answered:
 
 WORDS = [
     "Tomas Reyd.",
-    "The designer was Tomas Reyd [1], who came from Velin [2]. In 2031 it is 2031 - 1931 = 100 years old [1].",
-    "## Answer\n\n| what | who |\n| --- | --- |\n| designer | Tomas Reyd [1] |\n\n- opened 1931 [1]\n- 412 m\n\n> so.",
+    (
+        "The designer was Tomas Reyd [1], who came from Velin [2]. In 2031 it is 2031 - 1931 = 100 "
+        "years old [1]."
+    ),
+    (
+        "## Answer\n\n| what | who |\n| --- | --- |\n| designer | Tomas Reyd [1] |\n\n- opened 1931"
+        " [1]\n- 412 m\n\n> so."
+    ),
     "Der Entwurf stammt von Tomas Reyd [1]. Er wurde in Velin geboren [2].",
     "设计者是托马斯·雷德(Tomas Reyd)[1]，他生于Velin[2]。到2031年桥龄为100年。",
     "```python\nprint(items[1])\n```\nThe list `items[2]` is code; the bridge is long [1].",

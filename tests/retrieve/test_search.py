@@ -27,7 +27,9 @@ from tests.retrieve.corpus import NAMES, STATED, TEXTS, graph, passage
 from tests.retrieve.passages import index_of
 
 SEARCHED = {
-    "Orla Bridge": "Orla Bridge is a bridge in Velin. It was designed by Ada Korb and painted by Ned Cobb.",
+    "Orla Bridge": (
+        "Orla Bridge is a bridge in Velin. It was designed by Ada Korb and painted by Ned Cobb."
+    ),
     "Ada Korb": "Ada Korb (1871–1940) was an engineer. She studied in Marl.",
     "Ned Cobb": "Ned Cobb was a boxer and a painter. He studied in Sunder.",
     "Velin": "Velin is a town with salt works. Ned Cobb was born in Velin.",
@@ -94,13 +96,18 @@ async def test_the_first_of_a_further_query_comes_after_the_best_pair(index: Sea
 
 ALIKE = {
     "Marl": "Marl is a town. The mayor of Marl is Ada Korb. Marl has a bridge.",
-    "Marl, Upland": "Marl is a town in Upland. The mayor of Marl is Ned Cobb. Marl has a bridge, and Marl is old.",
+    "Marl, Upland": (
+        "Marl is a town in Upland. The mayor of Marl is Ned Cobb. Marl has a bridge, and Marl is "
+        "old."
+    ),
     "Valve A-100": "The valve opens at 3 bar. It is made of brass.",
     "Valve A-300": "The valve opens at 5 bar. It is made of brass.",
     "Valve A-1000": "The valve opens at 9 bar. It is made of brass.",
     "Orla Engine 1.2": "The engine was released in March. It needs 8 GB.",
     "Orla Engine 1.3": "The engine was released in June. It needs 8 GB.",
-    "Orla Engine 1.2.1": "Orla Engine 1.2 was good. The engine was released in July. Orla Engine 1.2 needs 8 GB.",
+    "Orla Engine 1.2.1": (
+        "Orla Engine 1.2 was good. The engine was released in July. Orla Engine 1.2 needs 8 GB."
+    ),
     "Ida Sund": "Sund was an engineer. Sund was born in 1901.",
     "Olle Sund": "Sund was a brewer. Sund was born in 1877. Ida Sund was a sister.",
     "Report 2022": "Revenue rose to 5 million, more than in 2023.",
@@ -108,7 +115,9 @@ ALIKE = {
     "Kestrel": "The ship Kestrel was built in 1931.",
     "Kestrel II": "The ship Kestrel was built in 1951. Kestrel carried salt, and Kestrel was sold.",
     "Orla Bridge": "The director of the museum of Orla Bridge is Ann Reed.",
-    "Orla Bridge Museum": "Orla Bridge is famous. The director is Bo Lund. Orla Bridge has a museum.",
+    "Orla Bridge Museum": (
+        "Orla Bridge is famous. The director is Bo Lund. Orla Bridge has a museum."
+    ),
     "Grey Tide (film)": "Grey Tide was made by Tomas Reyd.",
     "Grey Tide (novel)": "Grey Tide was made by Ada Marsh.",
     "Q": "Q is a language that was designed by Denis Ray.",

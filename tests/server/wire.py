@@ -107,7 +107,8 @@ def write(asked: Asked, answer: Answered) -> str:
         return json.dumps({asked.outputs[0]: parts}, ensure_ascii=False)
     if not named:
         raise NoRuleError(
-            f"the step {asked.step!r} is asked for {', '.join(asked.outputs)}; its rule gives {', '.join(parts)}"
+            f"the step {asked.step!r} is asked for {', '.join(asked.outputs)}; its rule gives "
+            f"{', '.join(parts)}"
         )
     return json.dumps(
         {name: parts[name] for name in asked.outputs or parts if name in parts}, ensure_ascii=False

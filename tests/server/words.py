@@ -24,15 +24,17 @@ _ZH_PLACE = re.compile(r"([㐀-鿿]{1,3}(?:大学|公司|[省市县站山河岛]
 _ZH_TITLE = re.compile(r"《([㐀-鿿\w·：]{2,12})》")
 # Words that open a sentence with a capital without being part of a name.
 _OPENERS = set(
-    "A After All Also Although An And Are As At Because Before Both But By Did Do During For From He Her His How "
-    "However If In Is It Its Many Most Next No On One Our Over She Since Some That The Their Then There These They "
-    "This Those Though To Two Under Until Was We Were What When Where Which While Who Whose Why With You".split()
+    "A After All Also Although An And Are As At Because Before Both But By Did Do During For From "
+    "He Her His How However If In Is It Its Many Most Next No On One Our Over She Since Some That "
+    "The Their Then There These They This Those Though To Two Under Until Was We Were What When "
+    "Where Which While Who Whose Why With You".split()
 )
 _COMMON = set(
-    "a about after all also an and any are as at be been before both but by can did do does for from had has have he "
-    "her his how if in into is it its many may more most much no not of on one or other our out over she so some such "
-    "than that the their them then there these they this those to two was we were what when where which while who "
-    "whom whose why will with would you your".split()
+    "a about after all also an and any are as at be been before both but by can did do does for "
+    "from had has have he her his how if in into is it its many may more most much no not of on "
+    "one or other our out over she so some such than that the their them then there these they "
+    "this those to two was we were what when where which while who whom whose why will with would "
+    "you your".split()
 )
 
 

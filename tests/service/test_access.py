@@ -259,7 +259,10 @@ def test_a_body_that_is_too_large_is_refused_before_it_comes(start: Start, works
 
 def test_a_client_that_stops_sending_holds_up_nobody(start: Start) -> None:
     client = start(limits=RequestLimits(upload_bytes=1000, piece_seconds=0.5))
-    head = f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: 100\n\n"
+    head = (
+        f"POST {ASK} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\nContent-Length: "
+        "100\n\n"
+    )
     place = urlsplit(str(client.base_url))
     with closing(socket.create_connection((place.hostname, place.port), timeout=PATIENCE)) as slow:
         slow.sendall(head.replace("\n", "\r\n").encode() + b'{"question"')

@@ -189,9 +189,11 @@ def test_a_file_and_a_folder_have_not_one_name(tmp_path: Path, name: str) -> Non
         yield b"text"
 
     (tmp_path / "uploads" / "a").mkdir(parents=True)
-    (tmp_path / "uploads" / "a" / "b").mkdir() if name == "a/b" else (
-        tmp_path / "uploads" / "a" / "b"
-    ).write_text("x")
+    (
+        (tmp_path / "uploads" / "a" / "b").mkdir()
+        if name == "a/b"
+        else (tmp_path / "uploads" / "a" / "b").write_text("x")
+    )
     with pytest.raises(UsageError, match="stands where a folder stands"):
         asyncio.run(store_upload(tmp_path, name, pieces()))
     assert not list((tmp_path / "uploads").rglob(".part-*"))
@@ -225,7 +227,10 @@ def test_an_upload_does_not_replace_a_document_of_a_source(workspace: Path, tmp_
 
 # --- slow clients ---------------------------------------------------------------------------------
 
-HEAD = b"PUT /api/v1/documents/a.txt?index=false HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+HEAD = (
+    b"PUT /api/v1/documents/a.txt?index=false HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length:"
+    b" 100000\r\n\r\n"
+)
 
 
 def connected(client: httpx.Client) -> socket.socket:

@@ -72,7 +72,10 @@ def test_every_cell_stands_where_it_says(rows: Sequence[Sequence[str]], form: st
         (PORTS, ["Ports of the coast"]),
         ("# Sheet\n\n(in thousands)\n\n| a | b |\n|---|---|\n| c | 1 |", ["Sheet: (in thousands)"]),
         (
-            "It cost much.\n| a | b |\n|:---|---:|\n| c \\| d | 1 |\n\n| a | b |\n|---|---|\n| e | 2 |",
+            (
+                "It cost much.\n| a | b |\n|:---|---:|\n| c \\| d | 1 |\n\n| a | b |\n|---|---|\n| "
+                "e | 2 |"
+            ),
             ["", ""],
         ),
         ("The bridge is 412 m long.\nNote: see | below.\n---\n| a |", []),

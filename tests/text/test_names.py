@@ -66,7 +66,10 @@ def test_names_by_their_capitals(text: str, title: str, found: list[str]) -> Non
 
 
 def test_a_name_may_stand_over_a_line_end_and_reads_as_one_line() -> None:
-    text = "At noon the tired old clerk whose name was then known to be Bob\nCratchit went out to slide in the street."
+    text = (
+        "At noon the tired old clerk whose name was then known to be Bob\nCratchit went out to "
+        "slide in the street."
+    )
     (span,) = name_spans(text, sentences(text))
     assert span.text == "Bob Cratchit"
     assert text[span.start : span.end] == "Bob\nCratchit"
@@ -92,7 +95,10 @@ ROWS = """name | designer | length_m | opened_by
 name: Kestrel Bridge | designer: Tobias Wren | length_m: 412.5 | opened_by: Town of Saltmere
 name: Teal Causeway | designer: works department | length_m: 9 | opened_by: Ada Korb
 """
-SHIPS = "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV Petrel | none |\n\nA | B and C.\n"
+SHIPS = (
+    "# Ships\n\n| Ship | Master |\n|---|---|\n| MV Heron | Ada Korb |\n| MV Petrel | none |\n\nA | "
+    "B and C.\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +155,10 @@ def test_relations_are_what_a_text_says_of_two_names(
 
 
 def test_addresses_code_and_formulas_hold_no_names() -> None:
-    text = "见 https://Example.org/Some/Path 与 `RunModel` 和 $\\Theta_K$ 以及 src/Main.py,作者用 GraphRAG 建图。"
+    text = (
+        "见 https://Example.org/Some/Path 与 `RunModel` 和 $\\Theta_K$ 以及 src/Main.py,作者用 "
+        "GraphRAG 建图。"
+    )
     assert [span.text for span in name_spans_zh(text) if span.text.isascii()] == ["GraphRAG"]
 
 

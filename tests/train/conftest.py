@@ -67,7 +67,10 @@ def base(tmp_path_factory: pytest.TempPathFactory, instructed: Models) -> str:
     dialogues = dialogues_of(preferences(), Route(instructed))
     texts = [message.content for dialogue in dialogues for message in dialogue.prompt]
     texts += [dialogue.wanted for dialogue in dialogues]
-    labels = '{"judged": {"judgements": [{"passage": 1, "explanation": "", "label": "neutral", "against": null}]}}'
+    labels = (
+        '{"judged": {"judgements": [{"passage": 1, "explanation": "", "label": "neutral", '
+        '"against": null}]}}'
+    )
     return tiny_language_model(
         tmp_path_factory.mktemp("base") / "tiny", [*texts, *[labels] * 9], context=2048
     )

@@ -87,8 +87,9 @@ async def test_how_two_are_connected_is_told_as_paths(asked: Asking) -> None:
     answer = await asked("How are edda_vell and gus_arlen connected?")
     assert (answer.trace.question_type, answer.values, answer.fallback) == ("s*o", (), "partial")
     first = answer.answer.splitlines()[0]
-    assert first == (
-        "edda_vell <-[children]- bruno_vell <-[children]- ada_vell -[children]-> cleo_vell -[children]-> gus_arlen"
+    assert (
+        first == "edda_vell <-[children]- bruno_vell <-[children]- ada_vell -[children]-> cleo_vell"
+        " -[children]-> gus_arlen"
     )
 
 
@@ -140,8 +141,10 @@ async def test_a_graph_read_out_of_texts_is_walked_to_their_sentences(tmp_path: 
     assert [citation.quote for citation in about.citations] == [
         "Mira Sten lives in Velin, where\nshe met Tomas Reyd.",
     ]
-    assert tied.answer.splitlines()[0] == (
-        "Mira Sten -[lives in]-> Velin -[where she met]-> Tomas Reyd <-[designed by]- Orla Bridge"
+    assert (
+        tied.answer.splitlines()[0]
+        == "Mira Sten -[lives in]-> Velin -[where she met]-> Tomas Reyd <-[designed by]- Orla"
+        " Bridge"
     )
     assert all(citation.verified for citation in about.citations + tied.citations)
 
@@ -206,9 +209,11 @@ async def names(session: Session, *steps: PlanStep) -> list[set[str] | str]:
     outcomes = await traverse(checked(session, *steps), session.graph.traversal)
     graph = session.graph.traversal
     return [
-        set(one.values or graph.names_of(one.entities))
-        if isinstance(one, StepResult)
-        else one.sentence()
+        (
+            set(one.values or graph.names_of(one.entities))
+            if isinstance(one, StepResult)
+            else one.sentence()
+        )
         for one in outcomes
     ]
 

@@ -41,8 +41,11 @@ ROWS: tuple[Mapping[str, object], ...] = (
     {
         "id": "secret",
         "title": SECRET,
-        "text": f"{SECRET} lent Tomas Reyd 90417 crowns. {SECRET} lived in Mottlegrave near Velin. "
-        f"Nobody in Mottlegrave knew that {SECRET} had met Ana Korb in Holm before the loan was signed.",
+        "text": (
+            f"{SECRET} lent Tomas Reyd 90417 crowns. {SECRET} lived in Mottlegrave near Velin. "
+            f"Nobody in Mottlegrave knew that {SECRET} had met Ana Korb in Holm before the loan "
+            "was signed."
+        ),
     },
 )
 TRACES = ("Quillfeather", "Mottlegrave", "90417", "quillfeather")
@@ -104,7 +107,10 @@ def test_runs_that_name_it_are_deleted_on_the_server(
 ) -> None:
     # Ordinary words that the program's own sentences have too: else they would be a trace of the
     # document.
-    ordinary = "Before the quay was over, nobody knew that they had met and lived near it, and signed a loan of crowns."
+    ordinary = (
+        "Before the quay was over, nobody knew that they had met and lived near it, and signed a "
+        "loan of crowns."
+    )
     write_rows(docs, [*ROWS, {"id": "quay", "title": "The quay", "text": ordinary}])
     mine, other = str(fresh.workspace), str(tmp_path / "other")
     others = write_rows(tmp_path / "others.jsonl", ROWS[:2])

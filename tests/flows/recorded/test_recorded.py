@@ -144,9 +144,12 @@ async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_wher
         return found
 
     assert await reaching() == [1, 2]
-    assert [again for _, again in tried] == [True, False, True, True], (
-        "a wrong key is not tried again"
-    )
+    assert [again for _, again in tried] == [
+        True,
+        False,
+        True,
+        True,
+    ], "a wrong key is not tried again"
     (task,) = {id(task): task for task, _ in tried}.values()
     assert (task.name, task.tags) == ("reach", {MODEL})
     assert str(task.description).startswith("Reach a model;")
