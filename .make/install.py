@@ -84,7 +84,9 @@ def pip_settings() -> dict[str, str]:
 
 
 def uv_variables(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """pip's settings as variables of uv; those of uv's own that a person has set stay as they are."""
+    """pip's settings as variables of uv; those of uv's own that a person has set stay as they
+    are.
+    """
     asked = {"cert": environment.get("REQUESTS_CA_BUNDLE", ""), **settings}
     # pip takes a version from whichever of its places has it, and trusts the certificates of the
     # system.

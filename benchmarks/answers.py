@@ -1,4 +1,6 @@
-"""How often the offline answer holds the gold answer, and abstains where the documents do not say."""
+"""How often the offline answer holds the gold answer, and abstains where the documents do not
+say.
+"""
 
 import asyncio
 import random

@@ -232,7 +232,9 @@ def ask_all(
 
 
 async def ask(way: Way, question: EvaluationQuestion, session: Session) -> Given:
-    """One question. What fails is noted: a way that breaks is a row of the comparison, not its end."""
+    """One question. What fails is noted: a way that breaks is a row of the comparison, not its
+    end.
+    """
     began, cpu = time.perf_counter(), cpu_seconds()
     answer, problem = None, ""
     try:

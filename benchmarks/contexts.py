@@ -46,7 +46,9 @@ async def standing(
 
 
 async def context(question: str, mode: Mode, session: Session, tables_alone: bool = False) -> str:
-    """What a mode lays before the answering step, in CONTEXT_TOKENS: its tables and its passages."""
+    """What a mode lays before the answering step, in CONTEXT_TOKENS: its tables and its
+    passages.
+    """
     asked = await resources_for(question, AskOptions(mode=mode), session)
     search = replace(asked.search, most=CONTEXT_TOKENS)
     if mode in LEVEL_OF:

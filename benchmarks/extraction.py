@@ -28,7 +28,9 @@ def extraction(run: Run) -> None:
 
 
 def story(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
-    """Figures against the entities that the model named at least twice, and those that were missed."""
+    """Figures against the entities that the model named at least twice, and those that were
+    missed.
+    """
     theirs = Counter(
         name for row in rows for name in {fold_name(entity["name"]) for entity in row["entities"]}
     )

@@ -192,7 +192,9 @@ def _spent(pids: Sequence[int], work: Callable[[], object]) -> dict[str, Cell]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of the processor of a process, and of those that it has started and that have ended."""
+    """Seconds of the processor of a process, and of those that it has started and that have
+    ended.
+    """
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / TICKS
 

@@ -192,7 +192,9 @@ def _measured(
     wrong: Sequence[GroupedQuestion],
     base: Costs | None,
 ) -> tuple[dict[str, Cell], Costs]:
-    """The five costs of the questions that follow, and how often another question would be served."""
+    """The five costs of the questions that follow, and how often another question would be
+    served.
+    """
     with open_session(runtime) as session:
         session.warm()
         false = [asyncio.run(fires(question.text, session)) for question in wrong]

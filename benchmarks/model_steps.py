@@ -61,7 +61,9 @@ class ReplyRecorder(BaseCallback):  # type: ignore[misc]  # DSPy's has no types
         self._asked[call_id] = "\n".join(part.text for turn in turns for part in turn.parts)
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
-        """Keep the reply; a call that has none, since the server failed, was no try of the model's."""
+        """Keep the reply; a call that has none, since the server failed, was no try of the
+        model's.
+        """
         if outputs is None or exception is not None:
             self._asked.pop(call_id, None)
             return

@@ -19,7 +19,8 @@ QUESTIONS = 30
 FOUND = 8  # passages in which an answer is looked for all the same
 # Nobody has listed passages that answer these questions.
 UNANSWERABLE_WAYS = tuple(way for way in WAYS if way != "gold")
-PROMPT = """Answer the question using the passages. Reply with the answer only, as short as possible.
+PROMPT = """Answer the question using the passages. \
+Reply with the answer only, as short as possible.
 If the passages do not say, answer: unknown.
 
 {passages}

@@ -300,7 +300,9 @@ def _indexed(
 async def asked(
     questions: Sequence[tuple[str, str]], workspace: Path, effort: Effort
 ) -> list[QuestionCost]:
-    """Every question once, one after another, after one that is not counted (it opens the index)."""
+    """Every question once, one after another, after one that is not counted (it opens the
+    index).
+    """
     costs = []
     with open_session(_runtime(workspace)) as session:
         lm = _RecordingLM(session.runtime.query_models.lm("answer"))

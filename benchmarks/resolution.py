@@ -54,7 +54,9 @@ def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
 
 
 def _entities(names: Sequence[str]) -> dict[str, str]:
-    """The entity of each name, where each stands in a document of its own, which says nothing else."""
+    """The entity of each name, where each stands in a document of its own, which says nothing
+    else.
+    """
     chunks = {
         f"chk_{number:05}": _chunk(f"chk_{number:05}", f"d{number}", name, 0)
         for number, name in enumerate(names)

@@ -494,7 +494,9 @@ def _known(material: Material) -> list[str]:
 
 
 def _reports(material: Material) -> list[str]:
-    """Reports with numbered statements; where the index has none of these passages, the passages."""
+    """Reports with numbered statements; where the index has none of these passages, the
+    passages.
+    """
     given = material.reports or tuple(
         GivenReport(one.title, "", (one.text,)) for one in material.passages[:3]
     )

@@ -235,7 +235,9 @@ def is_foreign(outputs: Mapping[str, Json], case: Case) -> bool | None:
 
 @dataclass(frozen=True)
 class Quality:
-    """A figure of a step's answers: what it counts, and how; None of an answer that tells nothing."""
+    """A figure of a step's answers: what it counts, and how; None of an answer that tells
+    nothing.
+    """
 
     name: str
     of: Callable[[Mapping[str, Json], Case], float | None]

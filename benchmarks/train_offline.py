@@ -142,7 +142,9 @@ def train_offline(run: Run) -> None:
 
 
 def by_label(examples: Sequence[Example], told: Sequence[str]) -> dict[str, dict[str, Cell]]:
-    """How many questions there are of each language and label, and the share that gets its label."""
+    """How many questions there are of each language and label, and the share that gets its
+    label.
+    """
     marks: dict[str, list[bool]] = {"all": []}
     for example, label in zip(examples, told, strict=True):
         key = f"{'zh' if parse_question(example.question).chinese else 'en'} {example.label}"

@@ -35,21 +35,22 @@ HEAD_OF_A_TABLE = "| variable | values | default | meaning |\n| --- | --- | --- 
 SETTINGS_HEAD = f"""\
 # Settings
 
-A parameter wins over the environment, the environment over `{DEFAULT_CONFIG}` in the current folder (or the file that
-`{PREFIX}CONFIG` names), that over the default. The file has the same names in lower case, without the prefix. An
-unknown name is an error that names those that come near; a variable that is empty counts as not set. `trellis status`
-shows what is in force, keys hidden.
+A parameter wins over the environment, the environment over `{DEFAULT_CONFIG}` in the current folder
+(or the file that `{PREFIX}CONFIG` names), that over the default. The file has the same names in
+lower case, without the prefix. An unknown name is an error that names those that come near; a
+variable that is empty counts as not set. `trellis status` shows what is in force, keys hidden.
 
 <!-- Made by docs/reference.py from flows/setting_areas.py: change it there, then `make docs`. -->
 """
 COMMANDS_HEAD = """\
 # Commands
 
-`trellis COMMAND --help` prints the same. Every command takes `--workspace DIR` (the folder of state, default
-`./.trellis`) and `--json` (results on standard output, everything else on standard error).
+`trellis COMMAND --help` prints the same. Every command takes `--workspace DIR` (the folder of
+state, default `./.trellis`) and `--json` (results on standard output, everything else on standard
+error).
 
-What takes long tells how far it is on standard error: bars on a terminal; elsewhere a line as each step begins, and
-one every ten seconds.
+What takes long tells how far it is on standard error: bars on a terminal; elsewhere a line as each
+step begins, and one every ten seconds.
 
 | exit code | meaning |
 | --- | --- |

@@ -141,7 +141,9 @@ async def respond(resources: Resources, mode: Mode) -> Response:
 
 
 async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
-    """Have a mode find its evidence; a structure that the caller asks for is made of its passages."""
+    """Have a mode find its evidence; a structure that the caller asks for is made of its
+    passages.
+    """
     if (structure := resources.question.options.structure) is None:
         return await mode.run(resources)
     if mode.retrieve is None:
@@ -155,7 +157,9 @@ async def mode_result(resources: Resources, mode: QueryMode) -> ModeResult:
 
 
 async def retrieve_passages(question: str, options: AskOptions, session: Session) -> Retrieval:
-    """Find the k best passages for a question. Raises SettingsError for a mode that does not exist."""
+    """Find the k best passages for a question. Raises SettingsError for a mode that does not
+    exist.
+    """
     check_mode(options.mode)
     started, k = time.monotonic(), options.k or LISTED
     resources = await resources_for(question, options, session)

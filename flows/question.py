@@ -107,7 +107,9 @@ class AskOptions:
 
 
 def check_question(text: str, history: Sequence[str] = ()) -> None:
-    """Raises UsageError for what is no question: empty, longer than LONGEST, or no valid Unicode."""
+    """Raises UsageError for what is no question: empty, longer than LONGEST, or no valid
+    Unicode.
+    """
     if not text.strip():
         raise UsageError("The question is empty.", "Write what you want to know.")
     if len(text) > LONGEST:
@@ -253,7 +255,9 @@ class PassageSearch:
         return max(k, self.session.runtime.settings.reranker_passages) if self.reranker else k
 
     async def reranked(self, query: str, passages: Sequence[Passage], k: int) -> Reranked:
-        """The k passages most relevant to the query by the reranker; the first k where none is set."""
+        """The k passages most relevant to the query by the reranker; the first k where none is
+        set.
+        """
         return (
             await rerank(query, passages, k, self.reranker)
             if self.reranker
@@ -510,7 +514,9 @@ async def answered_alone(resources: Resources, response: Response) -> Response:
 
 
 async def part_answer(resources: Resources, part: str) -> PartAnswer:
-    """The answer to a part of the question, searched for by itself; its draft is shown to nobody."""
+    """The answer to a part of the question, searched for by itself; its draft is shown to
+    nobody.
+    """
     search = resources.search
     most = resources.models.policy.limits.part
     wanted = search.at_most or depth(resources.models, search.session, most)

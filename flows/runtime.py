@@ -101,7 +101,9 @@ class Runtime:
 
     @cached_property
     def query_models(self) -> Models:
-        """The models as questions ask them: from the cache of answers, if the settings allow that."""
+        """The models as questions ask them: from the cache of answers, if the settings allow
+        that.
+        """
         return self.models if self.settings.answer_cache else self.models.without_cache()
 
     @cached_property

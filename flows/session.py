@@ -175,7 +175,9 @@ class Session(AbstractContextManager["Session"]):
         return _read(names, self._texts, read)
 
     def warm(self) -> None:
-        """Load all that questions may need, so that the opening is slow and no question after it."""
+        """Load all that questions may need, so that the opening is slow and no question after
+        it.
+        """
         _ = self.index, self.graph.traversal
         self.index.link("a name that nothing bears")
         if any(chunk.language == "zh" for chunk in self.index.chunks):
@@ -320,7 +322,9 @@ class ReportReader:
 
 
 def open_session(runtime: Runtime, generation: int | None = None) -> Session:
-    """Open the current generation, or the one asked for. Raises NoGeneration or UnknownGeneration."""
+    """Open the current generation, or the one asked for. Raises NoGeneration or
+    UnknownGeneration.
+    """
     return Session(runtime, runtime.workspace.read(generation), pinned=generation is not None)
 
 

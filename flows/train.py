@@ -315,7 +315,9 @@ def _begun(options: TrainOptions, runtime: Runtime) -> Training:
 
 
 async def gather_rows(training: Training) -> None:
-    """All rows: those of files, and those that models make; those of an evaluation set are refused."""
+    """All rows: those of files, and those that models make; those of an evaluation set are
+    refused.
+    """
     options = training.options
     sets = EvaluationSets.read([*options.exclude, *([options.compare] if options.compare else ())])
     for path in options.rows:

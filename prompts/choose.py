@@ -56,7 +56,9 @@ class Choose(Step):
     task = ChooseScope
 
     def doubts(self, confidence: float) -> bool:
-        """Whether nobody but the wording says that a question is about the whole, and not plainly."""
+        """Whether nobody but the wording says that a question is about the whole, and not
+        plainly.
+        """
         return self.is_offline and confidence < FIRST_WHOLE
 
     async def run(self, ask: ParsedQuestion, titles: Sequence[str]) -> ScopeRead:

@@ -91,7 +91,8 @@ passage. Add nothing that the passage does not say. Read rows of tables like sen
 heading."""
 _GLEAN = f"""{_EXTRACT}
 
-Another reader has made the list that is given as known. List only what it lacks; known names keep their spelling."""
+Another reader has made the list that is given as known. List only what it lacks; known names keep
+their spelling."""
 
 
 class ExtractGraph(_ReadPassage):
@@ -154,10 +155,10 @@ class GraphListed(BaseModel):
 class ListGraph(_ReadPassage):
     """Make a knowledge graph of the passage. Add nothing that it does not say.
 
-    - entities: everything that the passage names, each with its full name, its kind (one of {kinds})
-    and a short description from the passage.
-    - relations: every statement that ties two of them, with a predicate of two to five words and the
-    statement as a full sentence.
+    - entities: everything that the passage names, each with its full name, its kind (one of
+    {kinds}) and a short description from the passage.
+    - relations: every statement that ties two of them, with a predicate of two to five words and
+    the statement as a full sentence.
     """
 
     found: GraphListed = dspy.OutputField()
@@ -284,7 +285,9 @@ class _ReadingStep(TailoredStep):
 
     @property
     def instruction(self) -> str:
-        """With the configured kinds in their place, or at the end of an instruction that has none."""
+        """With the configured kinds in their place, or at the end of an instruction that has
+        none.
+        """
         text, kinds = super().instruction, neutralise(self._shown_kinds)
         return (
             text.replace(_KINDS, kinds)
@@ -321,7 +324,9 @@ class GleanWithClaims(Glean):
 
 
 class Extract(_ReadingStep):
-    """One passage → its entities and relations; a model is asked up to `gleanings` times more what it has missed."""
+    """One passage → its entities and relations; a model is asked up to `gleanings` times more
+    what it has missed.
+    """
 
     step = "extract"
     task: ClassVar[type[dspy.Signature]] = ExtractGraph

@@ -112,7 +112,9 @@ class FilterKnowledge(dspy.Signature):
 
 @cache
 def _encoder(folder: str) -> "CrossEncoder":
-    """A cross-encoder, loaded at its first use; ModelUnavailable where it is not on this machine."""
+    """A cross-encoder, loaded at its first use; ModelUnavailable where it is not on this
+    machine.
+    """
     from prompts.engine.local_models import CrossEncoder
 
     return CrossEncoder(folder)

@@ -106,7 +106,9 @@ class TableView:
 
 
 class PlanTable(Step):
-    """A question and the tables that are there → a plan, or None where the tables do not answer it."""
+    """A question and the tables that are there → a plan, or None where the tables do not
+    answer it.
+    """
 
     step = "plan_table"
     role = "decompose"

@@ -188,7 +188,9 @@ class Explore(Step):
 
 
 def explore_by_rules(texts: Sequence[Offered], topic: CollectionTopic) -> Explored:
-    """The statements as points; what to look up next are the names that the best of them bring in."""
+    """The statements as points; what to look up next are the names that the best of them bring
+    in.
+    """
     points = points_by_rules(texts, topic)
     best = follow_ups_offline(
         [(point.text, point.score) for point in points], topic, RULE_FOLLOW_UPS

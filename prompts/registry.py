@@ -43,7 +43,9 @@ def steps() -> Mapping[str, tuple[type[Step], ...]]:
 
 
 def build(step: type[Step], **settings: object) -> Step:
-    """A step with those of the settings that it takes, such as `models`, `tailoring`, `language`."""
+    """A step with those of the settings that it takes, such as `models`, `tailoring`,
+    `language`.
+    """
     parameters = inspect.signature(step.__init__).parameters
     factory: Callable[..., Step] = step
     return factory(**{name: value for name, value in settings.items() if name in parameters})

@@ -141,7 +141,9 @@ def _introduced(
 def report_offline(
     entities: Sequence[tuple[str, str]], statements: Sequence[StatementGiven]
 ) -> ReportWritten:
-    """A report of quoted statements, chosen greedily so that they cover the community's entities."""
+    """A report of quoted statements, chosen greedily so that they cover the community's
+    entities.
+    """
     return _quoting(entities, statements, _cover(statements))
 
 

@@ -149,7 +149,9 @@ class WriteHypothesis(dspy.Signature):
 
 
 class Hypothesize(Step):
-    """A question → a hypothetical passage; there is no offline version, since it would be invented."""
+    """A question → a hypothetical passage; there is no offline version, since it would be
+    invented.
+    """
 
     step = "hypothesize"
     role = "rewrite"

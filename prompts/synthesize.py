@@ -219,7 +219,9 @@ class AskWhole(Step):
 
 
 class AskPart(Step):
-    """Passages with numbered sentences and a kind → a question with its answer and its sentences."""
+    """Passages with numbered sentences and a kind → a question with its answer and its
+    sentences.
+    """
 
     step = "ask_part"
     role = "synthesize"

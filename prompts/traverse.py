@@ -177,7 +177,9 @@ class PlanTraversal(Step):
         around: Sequence[str],
         relations: Sequence[str],
     ) -> PlannedQuestion:
-        """What the model plans; its names and relations are still to be checked against the graph."""
+        """What the model plans; its names and relations are still to be checked against the
+        graph.
+        """
         self._told = False
         most = self.policy.limits.rate // 2
         planned: PlannedQuestion = (

@@ -89,7 +89,9 @@ class TuneToDomain(dspy.Signature):
 
 
 class Tune(Step):
-    """Passages of a domain → what fits the prompts to it; without a model there is nothing to fit."""
+    """Passages of a domain → what fits the prompts to it; without a model there is nothing to
+    fit.
+    """
 
     step = "tune"
     role = "tune"

@@ -85,7 +85,10 @@ class SourceNotFound(UsageError):
     def __init__(
         self,
         path: str | Path,
-        remedy: str = "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a document.",
+        remedy: str = (
+            "Check the path. A missing source removes nothing; `trellis forget DOCUMENT` drops a "
+            "document."
+        ),
     ) -> None:
         super().__init__(f"Source not found: {path}.", remedy)
 

@@ -25,7 +25,9 @@ _MARKER_NUMBER = regex(r"(?<=\[)\d+(?=[\],])|(?<=, )\d+(?=[\],])")
 
 @dataclass(frozen=True)
 class PartAnswer:
-    """A sub-question as it was asked in the end, its answer, and the sources that the answer cites."""
+    """A sub-question as it was asked in the end, its answer, and the sources that the answer
+    cites.
+    """
 
     question: str
     answered: Answered

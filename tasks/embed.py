@@ -1,4 +1,6 @@
-"""Embedding: one vector for each window of text that the embedder can read, once per (model, text)."""
+"""Embedding: one vector for each window of text that the embedder can read, once per (model,
+text).
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -108,7 +108,9 @@ async def _by_model(request: FilterRequest, judge: Filter) -> list[FilterVerdict
 
 
 def tier_of(entailed: Sequence[str], neutral: Sequence[str]) -> FilterTier:
-    """What is kept of passages that a model judged: the entailed, else the neutral, else nothing."""
+    """What is kept of passages that a model judged: the entailed, else the neutral, else
+    nothing.
+    """
     return "entailed" if entailed else "neutral" if neutral else "none"
 
 

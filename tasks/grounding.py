@@ -176,7 +176,9 @@ def _nearest_numbers(text: str, wanted: frozenset[str]) -> list[float]:
 
 @lru_cache(maxsize=1024)
 def _words(claim: str) -> tuple[tuple[tuple[str, ...], float], ...]:
-    """The content words of a claim and their bits: each as its terms, a Chinese run as its bigrams."""
+    """The content words of a claim and their bits: each as its terms, a Chinese run as its
+    bigrams.
+    """
     words: dict[tuple[str, ...], float] = {}
     for word in WORD.findall(fold(without_figures(claim))):
         if word in _VERDICTS:

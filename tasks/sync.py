@@ -30,7 +30,9 @@ _Run = tuple[str, ...]
 
 
 class SyncPlan(Record):
-    """What a run has to do: documents to store, documents to remove, and the counts for the report."""
+    """What a run has to do: documents to store, documents to remove, and the counts for the
+    report.
+    """
 
     put: tuple[Document, ...]
     removed: tuple[str, ...]

@@ -229,7 +229,9 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture(scope="session")
 def sample_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with the sample corpus, indexed offline and without vectors; tests only read it."""
+    """A workspace with the sample corpus, indexed offline and without vectors; tests only read
+    it.
+    """
     from flows.index import IndexOptions, build_index
     from tests.workspaces import opened
 

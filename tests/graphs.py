@@ -1,4 +1,6 @@
-"""Graphs of extractions that are held in memory: what tests and benchmarks of resolution look at."""
+"""Graphs of extractions that are held in memory: what tests and benchmarks of resolution look
+at.
+"""
 
 import asyncio
 from collections import Counter

@@ -265,9 +265,7 @@ def test_a_translation_and_talk_about_the_answer_are_never_called_unsupported(te
     assert False not in flags(f"The ferry ran from 1901 until 1954 [2].\n\n{text}")
 
 
-def test_what_is_translated_from_one_passage_beside_others_of_its_language_is_not_called_unsupported() -> (
-    None
-):
+def test_a_translation_from_one_passage_is_not_called_unsupported() -> None:
     shown = (BRIDGE, LONG)
     assert flags("这座大桥由米拉·托兰设计，她在那里住了很久[1]。", shown=shown) == [None]
     assert flags("这座桥在1803年被漆成绿色[1]。", shown=shown) == [False]

@@ -239,7 +239,8 @@ said = io.StringIO()
 with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
     for name in sys.argv[1:]:
         importlib.import_module(name)
-print(json.dumps({"said": said.getvalue(), "loaded": sorted({name.split(".")[0] for name in sys.modules})}))
+loaded = sorted({name.split(".")[0] for name in sys.modules})
+print(json.dumps({"said": said.getvalue(), "loaded": loaded}))
 """
 
 

@@ -384,9 +384,7 @@ async def test_relations_with_much_to_say_are_described_together_with_their_keys
     assert [one.keys for one in found] == [("x", "y"), ("e",), ("k",), ("e",)]
 
 
-async def test_what_a_model_has_described_is_not_asked_again_until_its_prompt_or_the_statements_change() -> (
-    None
-):
+async def test_a_relation_is_described_again_when_prompt_or_statements_change() -> None:
     relater = relating([described(0, "As told.", "k")], [described(0, "Anew.", "k")])
     graph = tied((f"One. {LONG}", "Two."))
     first = await summarize(graph, Summarize(Models.offline()), relater)

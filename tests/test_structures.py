@@ -1,4 +1,6 @@
-"""Do structures say what their sentences say, in their form, and what do they say where nothing is?"""
+"""Do structures say what their sentences say, in their form, and what do they say where
+nothing is?
+"""
 
 from collections.abc import Mapping, Sequence
 

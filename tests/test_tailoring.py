@@ -1,4 +1,6 @@
-"""Tailoring: nothing where unset, in all prompts that write where set, found out by tune and kept."""
+"""Tailoring: nothing where unset, in all prompts that write where set, found out by tune and
+kept.
+"""
 
 import asyncio
 import json

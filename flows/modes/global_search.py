@@ -178,7 +178,9 @@ async def _relevant(near: NearPassages, reports: ReportReader, rater: Rate) -> S
 def texts_to_read(
     question: Question, selected: Sequence[Report], near: NearPassages, reports: ReportReader
 ) -> ReportTexts:
-    """The reports as they are read, with the sentences under them that are nearest to the question."""
+    """The reports as they are read, with the sentences under them that are nearest to the
+    question.
+    """
     library = reports.library(selected, question.only)
     texts = report_texts(selected, library, near.chunks, quotes_only=question.only is not None)
     return with_near_sentences(

@@ -41,7 +41,9 @@ class Thing(Record):
 
 
 class Changed(Thing):
-    """Something in both, with another content; a field `id` says that it was known by another id."""
+    """Something in both, with another content; a field `id` says that it was known by another
+    id.
+    """
 
     fields: tuple[FieldChange, ...]
 

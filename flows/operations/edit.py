@@ -123,7 +123,9 @@ def _subject_in_words(subject: Subject) -> str:
 
 
 def _check_words(what: str, text: str) -> None:
-    """Raises UsageError for a text that nobody can see, or that is longer than what is read of it."""
+    """Raises UsageError for a text that nobody can see, or that is longer than what is read of
+    it.
+    """
     if not any(sign.isprintable() and not sign.isspace() for sign in text):
         raise UsageError(f"The {what} {text[:40]!r} holds no word.", "Write one, or leave it out.")
     if what != "description" and not text.isprintable():

@@ -131,7 +131,9 @@ def mcp_server(workspaces: Workspaces, questions: Questions, name: str = DEFAULT
     async def entity(
         name: Annotated[str, Field(description="A name or alias.")],
     ) -> list[reading.EntityView]:
-        """Tell what the graph holds on an entity: description, relations and claims with sources."""
+        """Tell what the graph holds on an entity: description, relations and claims with
+        sources.
+        """
         view = await read(lambda session: reading.look_up(name, session.generation))
         return [
             row.model_copy(

@@ -85,7 +85,9 @@ class ChatRequest(BaseModel):
     stream_options: Json | None = None
 
     def asked(self, service: Service) -> AskRequest:
-        """The question. NotFound for a model that there is not, UsageError where nothing is asked."""
+        """The question. NotFound for a model that there is not, UsageError where nothing is
+        asked.
+        """
         workspace, mode = place_of(self.model, service)
         turns = [
             row for row in self.messages if row.role in {"user", "assistant"} and row.text.strip()

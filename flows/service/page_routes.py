@@ -55,7 +55,9 @@ def about(service: Here, workspace: str = DEFAULT) -> WorkspaceSummary:
 
 @router.get("/runs", tags=["workspace"])
 def runs(service: Here, workspace: str = DEFAULT, limit: Limit = 50) -> list[RunRow]:
-    """The history: index runs, retries and what was forgotten, the newest first; `summary` is JSON."""
+    """The history: index runs, retries and what was forgotten, the newest first; `summary` is
+    JSON.
+    """
     return service.workspaces.workspace(workspace).database.runs.list(limit)
 
 

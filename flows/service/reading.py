@@ -290,7 +290,9 @@ class EntityPage(Record):
 
 
 def search_entities(generation: Generation, text: str = "", limit: int = 50) -> EntityPage:
-    """The entities one of whose names holds the text, compared as names are; all where it is empty."""
+    """The entities one of whose names holds the text, compared as names are; all where it is
+    empty.
+    """
     key = simplified(fold_name(text))
     entities: Sequence[Entity] = generation.graph.entities()
     if key:

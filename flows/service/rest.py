@@ -257,7 +257,9 @@ async def entity(name: str, at: Place) -> reading.GraphView:
 async def paths(
     first: str, second: str, at: Place, k: Annotated[int, Query(ge=1, le=20)] = 3
 ) -> reading.Paths:
-    """The ways from one entity to another (by names or ids), with the places that state each step."""
+    """The ways from one entity to another (by names or ids), with the places that state each
+    step.
+    """
     return await at.read(lambda session: reading.paths_between(session, first, second, k))
 
 

@@ -185,7 +185,9 @@ def _terms(text: str, language: Language) -> Counter[str]:
 def _bm25(
     weights: Mapping[str, float], terms: Counter[str], above: Counter[str], length: float
 ) -> float:
-    """BM25 of a unit; a term that only its headings hold counts `HEADING_WEIGHT` of one occurrence."""
+    """BM25 of a unit; a term that only its headings hold counts `HEADING_WEIGHT` of one
+    occurrence.
+    """
     score = 0.0
     for term, weight in weights.items():
         often = terms[term] or HEADING_WEIGHT * (term in above)
@@ -217,7 +219,9 @@ def _alike(one: _Candidate, other: _Candidate) -> float:
 
 
 def _shows(excerpt: Excerpt, candidate: _Candidate) -> bool:
-    """Whether an excerpt holds a unit, or its text: passages of one document may share sentences."""
+    """Whether an excerpt holds a unit, or its text: passages of one document may share
+    sentences.
+    """
     same = excerpt.passage == candidate.passage
     return (
         same and excerpt.start <= candidate.unit.start < excerpt.end

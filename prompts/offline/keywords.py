@@ -11,7 +11,8 @@ _QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,60})[\"�
 _FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*(?:%|\b)")
 # Words of a request that say nothing of what is wanted.
 _ASKING = frozenset(
-    "tell describe list name give explain show find compare many much long old kind one ones".split()
+    "tell describe list name give explain show find compare many much long "
+    "old kind one ones".split()
 )
 _ZH_ASKING = frozenset(
     "介绍 说明 解释 请问 告诉 列出 比较 指 怎么样 怎样 意思 问题 情况 有 是 用 做 取 时".split()

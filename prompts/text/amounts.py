@@ -132,7 +132,7 @@ def amounts_in(text: str) -> list[Amount]:
 
 @lru_cache(maxsize=20_000)
 def scale_stated(label: str) -> float:
-    """What a heading or a column says of its figures: "in thousands", "（万元）", "单位：百万元"; 1: nothing."""
+    """The scale that a heading states: "in thousands", "单位：百万元"; 1 without one."""
     match = _STATED.search(label)
     if match is None:
         return 1.0
@@ -168,7 +168,9 @@ _DATE = re.compile(
 
 
 def numbers_in(text: str) -> list[float]:
-    """What the figures and number words of a text amount to; of a date the year, where it has one."""
+    """What the figures and number words of a text amount to; of a date the year, where it has
+    one.
+    """
     years = [
         float(year) for date in _DATE.findall(text) for year in re.findall(r"\d{3,4}", date)[:1]
     ]

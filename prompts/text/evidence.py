@@ -1,4 +1,6 @@
-"""A piece of evidence: one sentence, table row, triple or step of a document, with where it stands."""
+"""A piece of evidence: one sentence, table row, triple or step of a document, with where it
+stands.
+"""
 
 from typing import NamedTuple
 

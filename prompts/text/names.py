@@ -195,7 +195,9 @@ def _next_in_name(text: str, tokens: Sequence[_Token], last: int, usage: _Usage)
 
 
 def _is_body(tokens: Sequence[_Token], place: int) -> bool:
-    """Whether an organisation is named before a "for": only that goes on ("Institute for Tides")."""
+    """Whether an organisation is named before a "for": only that goes on ("Institute for
+    Tides").
+    """
     return any(
         KIND_OF.get(token.lower) == "organisation" for token in tokens[max(0, place - 3) : place]
     )

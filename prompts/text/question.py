@@ -274,7 +274,9 @@ _JOINING = frozenset("and or both same first last than between either".split())
 
 
 def is_plain(question: ParsedQuestion) -> bool:
-    """Whether a question asks one short thing of one named thing, so that some calls can be spared."""
+    """Whether a question asks one short thing of one named thing, so that some calls can be
+    spared.
+    """
     if question.form not in _SIMPLE or question.expects == "text" or is_nested(question):
         return False
     if question.chinese:

@@ -47,7 +47,9 @@ def _han_words() -> re.Pattern[str]:
 
 @lru_cache(maxsize=20_000)
 def concept_terms(text: str) -> tuple[str, ...]:
-    """The distinct terms of a text, in order, with words of one concept as that concept ("~cost")."""
+    """The distinct terms of a text, in order, with words of one concept as that concept
+    ("~cost").
+    """
     terms: dict[str, None] = {}
     rest = simplified(fold(text))
     if HAN_RUN.search(rest):

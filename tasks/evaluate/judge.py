@@ -258,7 +258,9 @@ def reliability(verdicts: Sequence[Verdict], people: Iterable[Verdict] = ()) -> 
 
 
 def win_rates(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
-    """For each criterion and two systems the share of verdicts that each won, and that were ties."""
+    """For each criterion and two systems the share of verdicts that each won, and that were
+    ties.
+    """
     pairs = by_key(((row.criterion, row.first, row.second), row.winner) for row in verdicts)
     return {
         f"{criterion}, {first} against {second}": {

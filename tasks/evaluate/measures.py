@@ -107,7 +107,8 @@ def _squeezed(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    return f" {' '.join(word for word in _WORD.findall(fold(text)) if word not in {'a', 'an', 'the'})} "
+    words = (word for word in _WORD.findall(fold(text)) if word not in {"a", "an", "the"})
+    return f" {' '.join(words)} "
 
 
 def _exact_match(question: EvaluationQuestion, answer: Answer) -> float | None:

@@ -81,7 +81,9 @@ def walk(source: NamedSource, skipped: list[Skipped]) -> list[SourceFile]:
 
 
 def printable(name: str) -> str:
-    """A file name as text: bytes that are no UTF-8, and signs that steer a terminal, become U+FFFD."""
+    """A file name as text: bytes that are no UTF-8, and signs that steer a terminal, become
+    U+FFFD.
+    """
     return _STEERING.sub(
         "\ufffd", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     )

@@ -132,7 +132,9 @@ def _changed(data: bytes, folder: str, change: Callable[[bytes], bytes]) -> byte
 
 
 def _with_all_text(part: bytes) -> bytes:
-    """Moved and framed text as inserted text, as which it is read; none that is marked as hidden."""
+    """Moved and framed text as inserted text, as which it is read; none that is marked as
+    hidden.
+    """
     part = _AROUND_TEXT.sub(rb"<\1w:ins", part)
     if b":vanish" not in part:
         return part

@@ -177,7 +177,9 @@ def pretty_stem(name: str) -> str:
 # --- HTML ----------------------------------------------------------------------------------------
 
 # Not forms themselves: some pages are one form from top to bottom.
-_DROPPED = "script style noscript template nav svg iframe head button select datalist textarea rp rt".split()
+_DROPPED = (
+    "script style noscript template nav svg iframe head button select datalist textarea rp rt"
+).split()
 # They stand by themselves as `div` does, which alone is known to the converter.
 _BLOCKS = (
     "address aside center details dialog fieldset figure footer form header hgroup legend main "

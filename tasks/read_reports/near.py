@@ -85,7 +85,9 @@ class CommunityChunkIndex:
         }
 
     def of(self, chunk: str, communities: Collection[str]) -> str | None:
-        """Which of these communities names most of a chunk; None where none names anything in it."""
+        """Which of these communities names most of a chunk; None where none names anything in
+        it.
+        """
         column = self._index.position.get(chunk)
         if column is None:
             return None

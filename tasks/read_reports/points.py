@@ -140,7 +140,9 @@ def with_near_sentences(
 def with_sentences(
     pool: Sequence[Evidence], chunks: Sequence[Chunk]
 ) -> tuple[list[Evidence], list[Evidence]]:
-    """The pool with the sentences of these chunks that do not stand in it yet, and those sentences."""
+    """The pool with the sentences of these chunks that do not stand in it yet, and those
+    sentences.
+    """
     return _added(pool, (piece for piece in pool_of(chunks) if not piece.label))
 
 
@@ -296,7 +298,9 @@ DECAY = 0.7  # what is asked further on counts less
 
 @dataclass
 class Agenda:
-    """What is still to be looked up: the most helpful first, then what came first; nothing twice."""
+    """What is still to be looked up: the most helpful first, then what came first; nothing
+    twice.
+    """
 
     most: int
     depth: int

@@ -47,7 +47,8 @@ _IMPERATIVES = frozenset(
 )
 # After these a title stands, however ordinary its words are.
 _INTRODUCING = frozenset(
-    "film movie song album book novel play poem series show game magazine band opera painting comic".split()
+    "film movie song album book novel play poem series show game magazine "
+    "band opera painting comic".split()
 )
 
 Item = TypeVar("Item")
@@ -288,7 +289,9 @@ class Names:
     def _admits(
         self, question: str, stretch: Sequence[QuestionWord], cased: bool, introduced: bool
     ) -> bool:
-        """Whether a stretch is a known name, used as one; `introduced`: after "film" or the like."""
+        """Whether a stretch is a known name, used as one; `introduced`: after "film" or the
+        like.
+        """
         first, key = stretch[0], self._known(stretch)
         if key not in self.by_key or (len(key) < 2 and (not first.capital or key in {"a", "i"})):
             return False

@@ -343,7 +343,9 @@ class PassageSetSelector:
         return self._untold(list(pool), asked.question)
 
     def _untold(self, pool: list[int], question: str) -> list[int]:
-        """The pool without triples that hold little more of the question than the text beside them."""
+        """The pool without triples that hold little more of the question than the text beside
+        them.
+        """
         if self._texts.keys().isdisjoint(pool):
             return pool
         weights = self._concepts(question)

@@ -314,7 +314,9 @@ class SearchIndex:
         return [self.passage(place, scores[place], found) for place in best]
 
     def passage(self, place: int, score: float, allowed: Flags) -> Passage:
-        """A chunk as a passage with its score, and the other allowed documents that hold its text."""
+        """A chunk as a passage with its score, and the other allowed documents that hold its
+        text.
+        """
         passage = passage_of(self.chunks[place], score)
         also = self._holding(place, allowed)
         return passage.model_copy(update={"also": also}) if also else passage
@@ -400,7 +402,9 @@ async def retrieve(
 
 @dataclass(frozen=True)
 class Reranked:
-    """The passages in their order, and what the trace says of it; None where nothing was reranked."""
+    """The passages in their order, and what the trace says of it; None where nothing was
+    reranked.
+    """
 
     passages: list[Passage]
     trace: Reranking | None = None

@@ -81,7 +81,9 @@ class TableAnswer:
 
     @property
     def subquestions(self) -> tuple[SubQuestion, ...]:
-        """The plan as the trace tells it with what came of it; one that computed nothing says why."""
+        """The plan as the trace tells it with what came of it; one that computed nothing says
+        why.
+        """
         if not self.result.plan:
             return ()
         plan = self.result.plan if self.is_computed else f"Tables: {self.result.plan}"
@@ -236,7 +238,9 @@ class _Told:
         return self.relation.columns[column] or "figure"
 
     def name(self, group: RowGroup) -> str:
-        """What a group of rows is called: the cell that it was put together by, or its row's name."""
+        """What a group of rows is called: the cell that it was put together by, or its row's
+        name.
+        """
         column = self.label if self.outcome.by is None else self.outcome.by
         return self.text(group.rows[0], column) or "–"
 
@@ -246,7 +250,9 @@ class _Told:
         return " ".join(cell.raw.split()) if cell else ""
 
     def figure(self, group: RowGroup) -> str:
-        """A group's figure: the cell itself where it is of one row, else as its cells are written."""
+        """A group's figure: the cell itself where it is of one row, else as its cells are
+        written.
+        """
         aggregate = "" if self.outcome.by is None else self.outcome.plan.aggregate
         if aggregate == "count" and self.operation not in {"sum", "average"}:
             return str(len(group.rows))

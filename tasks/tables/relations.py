@@ -50,7 +50,9 @@ class TableRelation:
 
     @property
     def label(self) -> int:
-        """The column that says what a row is called: the first whose cells are mostly no figures."""
+        """The column that says what a row is called: the first whose cells are mostly no
+        figures.
+        """
         return next((place for place in range(len(self.columns)) if self._has_words(place)), 0)
 
     def scale(self, column: int) -> float:

@@ -176,7 +176,9 @@ def _column_of(relation: TableRelation, name: str) -> int:
 
 
 def _nearest(name: str, among: Sequence[str]) -> int | None:
-    """The place of what is most like a name: by shared words, of equals the one nearest in length."""
+    """The place of what is most like a name: by shared words, of equals the one nearest in
+    length.
+    """
     key, names = fold_name(name), [fold_name(other) for other in among]
     if key in names:
         return names.index(key)

@@ -172,7 +172,9 @@ def _answer(structure: StructureType, route: Route) -> str:
 
 
 def examples_of(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Each question once, with the structure that was chosen, as inputs and outputs of the router."""
+    """Each question once, with the structure that was chosen, as inputs and outputs of the
+    router.
+    """
     once = {fold(row.question): row for row in rows if isinstance(row, PreferenceRow)}
     return [
         {

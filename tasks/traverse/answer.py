@@ -101,7 +101,9 @@ def entity_table(facts: GraphFacts, entities: Sequence[str], most: int) -> str:
 
 
 def relation_table(stated: Statements, relations: Sequence[Relation], most: int) -> str:
-    """The relations as a Markdown table; the last column is the number of their source, from 1 on."""
+    """The relations as a Markdown table; the last column is the number of their source, from 1
+    on.
+    """
     rows = map(stated.of, relations)
     return markdown_table(
         ("source", "relation", "target", "evidence"),
@@ -170,7 +172,9 @@ def refused(problem: Problem) -> StatedAnswer:
 def _answer(
     lead: str, chains: Sequence[Chain], stated: Statements, values: tuple[str, ...] = ()
 ) -> StatedAnswer:
-    """With the statements of the chains in words and the numbers of their sources, each place once."""
+    """With the statements of the chains in words and the numbers of their sources, each place
+    once.
+    """
     lines: dict[tuple[str, int, int], str] = {}
     for statement in map(stated.of, relations_in(chains)):
         if len(lines) < MOST_STATEMENTS and statement.number != UNSHOWN:

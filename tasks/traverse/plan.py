@@ -253,7 +253,9 @@ class _Walk:
         )
 
     def combined(self, step: CheckedStep) -> Outcome:
-        """What all results share, or the first holds and no other, with the chains that lead there."""
+        """What all results share, or the first holds and no other, with the chains that lead
+        there.
+        """
         results = [self.result(operand) for operand in step.sources]
         first, *others = (set(result.entities) for result in results)
         shared = step.operator == "intersect"
@@ -358,7 +360,9 @@ def ranked(
 
 
 def around(facts: GraphFacts, source: str, most: int = MOST_AROUND) -> list[Relation]:
-    """At most so many relations in and out of an entity, those to the best connected things first."""
+    """At most so many relations in and out of an entity, those to the best connected things
+    first.
+    """
 
     def rank(relation: Relation) -> tuple[int, float, str]:
         far = relation.target if relation.source == source else relation.source

@@ -1,4 +1,6 @@
-"""The measure of a real model, on the scripted server: what is asked, kept and told of each step."""
+"""The measure of a real model, on the scripted server: what is asked, kept and told of each
+step.
+"""
 
 import gzip
 import json

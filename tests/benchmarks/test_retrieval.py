@@ -1,4 +1,6 @@
-"""Benchmarks: each is found by name, measures what it says, and reads sets in their published form."""
+"""Benchmarks: each is found by name, measures what it says, and reads sets in their published
+form.
+"""
 
 import asyncio
 import gzip

@@ -1,4 +1,6 @@
-"""The judge: pairs in both orders, points by a rubric, and what verdicts tell of the judge itself."""
+"""The judge: pairs in both orders, points by a rubric, and what verdicts tell of the judge
+itself.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -57,7 +57,9 @@ def measured() -> tuple[float, int]:
 
 
 def read(folder: Path, seconds: float, pause: float, questions: list[str], told: Any) -> None:
-    """Asks until the time is up; each turn opens what is current, asks two questions, and compares."""
+    """Asks until the time is up; each turn opens what is current, asks two questions, and
+    compares.
+    """
     runtime, start = opened(folder / "ws", memory="off", answer_cache=False), time.monotonic()
     asked = mixed = 0
     errors: list[str] = []

@@ -34,7 +34,9 @@ Result = TypeVar("Result")
 
 
 class Places(NamedTuple):
-    """A workspace with generation 1, a copy with 2 as well, the sources of both, and their graphs."""
+    """A workspace with generation 1, a copy with 2 as well, the sources of both, and their
+    graphs.
+    """
 
     first: Path
     second: Path

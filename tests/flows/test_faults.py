@@ -52,7 +52,9 @@ def unasked(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(unasked: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
-    """The command on a copy that every user can reach; pytest's own folders are for theirs alone."""
+    """The command on a copy that every user can reach; pytest's own folders are for theirs
+    alone.
+    """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Command(copy_of(unasked, Path(folder) / "ws"), capsys)

@@ -1,4 +1,6 @@
-"""A step that only helps ends no question; a profile spares steps; `k` bounds an answer's passages."""
+"""A step that only helps ends no question; a profile spares steps; `k` bounds an answer's
+passages.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""From folders to generations: what a second run does again, takes over, and begins side by side."""
+"""From folders to generations: what a second run does again, takes over, and begins side by
+side.
+"""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,6 @@
-"""Each mode keeps to what it is and to the filter; auto takes the mode that answers and tells why."""
+"""Each mode keeps to what it is and to the filter; auto takes the mode that answers and tells
+why.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -101,7 +101,8 @@ from resource import RUSAGE_SELF, getrusage
 from tasks.load.sources import read_sources
 before = getrusage(RUSAGE_SELF).ru_maxrss
 loaded = read_sources([sys.argv[1]])
-print(len(loaded.parts), getrusage(RUSAGE_SELF).ru_maxrss - before, *(skipped.reason for skipped in loaded.skipped))
+taken = getrusage(RUSAGE_SELF).ru_maxrss - before
+print(len(loaded.parts), taken, *(skipped.reason for skipped in loaded.skipped))
 """
 
 

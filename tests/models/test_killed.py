@@ -1,4 +1,6 @@
-"""A run that is killed while many calls are on their way: what it had stored is never asked again."""
+"""A run that is killed while many calls are on their way: what it had stored is never asked
+again.
+"""
 
 import asyncio
 import os
@@ -20,7 +22,8 @@ import asyncio, sys
 from flows.index import IndexOptions, build_index
 from flows.runtime import open_runtime
 from flows.settings import load_settings
-named = {"workspace": sys.argv[1], "lm": "openai/m", "lm_base_url": sys.argv[3], "lm_api_key": "k", "embedding": "none"}
+lm = {"lm": "openai/m", "lm_base_url": sys.argv[3], "lm_api_key": "k"}
+named = {"workspace": sys.argv[1], "embedding": "none", **lm}
 asyncio.run(build_index([sys.argv[2]], IndexOptions(), open_runtime(load_settings(named))))
 """
 PASSAGES, ANSWERED, AT_ONCE = 96, 48, 16

@@ -1,4 +1,6 @@
-"""Entity resolution: writings join, homonyms stay apart, no order counts, and edits by hand hold."""
+"""Entity resolution: writings join, homonyms stay apart, no order counts, and edits by hand
+hold.
+"""
 
 import random
 from collections.abc import Sequence

@@ -266,7 +266,9 @@ class Call:
         return str(self.body.get("model", "scripted"))
 
     async def wait(self) -> None:
-        """Until the server's latency is over; the time that making the answer took is part of it."""
+        """Until the server's latency is over; the time that making the answer took is part of
+        it.
+        """
         if (left := self.due - _now()) > 0:
             await asyncio.sleep(left)
 

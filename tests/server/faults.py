@@ -281,7 +281,9 @@ def _instead(content: str, said: str) -> str:
 
 
 def _with(content: str, said: str) -> str:
-    """Every text in the answer with this behind it: the values of JSON, the last column of records."""
+    """Every text in the answer with this behind it: the values of JSON, the last column of
+    records.
+    """
     if not content.startswith("{"):
         return re.sub(
             r"(?<=\t)[^\t\n]*[A-Za-z][^\t\n]*$",
@@ -301,7 +303,9 @@ def _with(content: str, said: str) -> str:
 
 
 def _emptied(content: str) -> str:
-    """In form and without an item: the last line of records alone, an object with its lists empty."""
+    """In form and without an item: the last line of records alone, an object with its lists
+    empty.
+    """
     if not content.startswith("{"):
         return content.rpartition("\n")[2]
     return json.dumps(_without_items(json.loads(content)))

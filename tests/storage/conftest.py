@@ -14,7 +14,9 @@ PROJECT = Path(__file__).parents[2]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts an action of `tests.storage.worker`; whatever still runs when the test ends is killed."""
+    """Starts an action of `tests.storage.worker`; whatever still runs when the test ends is
+    killed.
+    """
     started: list[subprocess.Popen[str]] = []
 
     def begin(action: str, root: Path, argument: str = "") -> "subprocess.Popen[str]":

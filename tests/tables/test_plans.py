@@ -1,4 +1,6 @@
-"""Tables: rows are kept with the places of their cells, and a model's plan is computed over them."""
+"""Tables: rows are kept with the places of their cells, and a model's plan is computed over
+them.
+"""
 
 import string
 from collections.abc import Iterator, Sequence

@@ -114,9 +114,7 @@ async def test_a_question_is_recorded_without_texts(
     assert "Reyd" not in shown + "\n".join(await logs(run))
 
 
-async def test_a_step_is_one_task_that_says_what_it_does_and_is_tried_again_where_no_model_answers() -> (
-    None
-):
+async def test_a_step_is_one_task_tried_again_where_no_model_answers() -> None:
     from prefect.context import TaskRunContext
 
     tried: list[Any] = []
