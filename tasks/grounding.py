@@ -37,9 +37,8 @@ _UNCITED = 0.1
 _FURTHER_SOURCE = 0.1  # they believe a sentence more that cites several passages
 _AGAINST = 0.2  # what is left of a score where a name or a figure stands nowhere
 _FIGURE_BITS = 4.0
-_TELLING = (
-    9.0  # bits of words not found under which a sentence says too little to be called unsupported
-)
+# bits of words not found under which a sentence says too little to be called unsupported
+_TELLING = 9.0
 _OPERANDS = 12  # two of more figures than these give any figure by chance
 _NOUNS = frozenset("nmtqxejsua")  # the segmenter's tags of names, figures and what joins them
 _VOWELS = frozenset("aeiouy")  # a short word without one is a unit

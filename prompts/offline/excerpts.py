@@ -33,15 +33,12 @@ K1, B = 1.2, 0.75  # of BM25, as its authors recommend
 # what the cosine weighs beside BM25; weights from .5 to 3 do nearly as well (docs/experiments.md)
 MEANING = 2.0
 COMPARED = 36  # units whose meaning is compared with the question: the best by BM25
-DIVERSITY = (
-    0.2  # of maximal marginal relevance: what likeness to an excerpt that is shown already costs
-)
-LEAST_COSINE = (
-    0.25  # a unit without a word of the question is shown from this nearness in meaning on
-)
-HEADING_WEIGHT = (
-    0.5  # a term that stands in the heading or title alone, beside one that stands in the unit
-)
+# of maximal marginal relevance: what likeness to an excerpt that is shown already costs
+DIVERSITY = 0.2
+# a unit without a word of the question is shown from this nearness in meaning on
+LEAST_COSINE = 0.25
+# a term that stands in the heading or title alone, beside one that stands in the unit
+HEADING_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,9 +131,8 @@ class Walker:
 
 START_PASSAGES = 10  # the best by words and meaning, where the walk starts beside the names
 START_DENSE = 0.5  # what meaning counts beside words, in choosing these
-START_WEIGHT = (
-    0.01  # what such a passage with the score 1 weighs there, for a weight 1 of all names together
-)
+# what such a passage with the score 1 weighs there, for a weight 1 of all names together
+START_WEIGHT = 0.01
 # Words and meaning count (1 - coverage) ** this beside the walk: little as soon as names cover half
 # of a question.
 UNLINKED_POWER = 4

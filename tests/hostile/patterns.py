@@ -27,9 +27,8 @@ Tree = Iterable[tuple[Any, Any]]
 PACKAGES = ("flows", "tasks", "prompts", "storage")
 LENGTH = 100_000
 WHOLE_LINES = ("tasks.extract._TRIPLE_LINES",)  # tried once a line, from its beginning
-SECONDS = (
-    2.0  # of the processor: a linear search takes some milliseconds, a quadratic one half a minute
-)
+# of the processor: a linear search takes some milliseconds, a quadratic one half a minute
+SECONDS = 2.0
 SEARCHES = {
     f"re.{name}" for name in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 }
