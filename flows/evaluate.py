@@ -117,17 +117,22 @@ async def evaluate(  # noqa: PLR0913, PLR0917 -- the fields of the form in Prefe
     A run that was stopped goes on where it was when it is started again in the same words: no
     answer is asked twice.
 
-    Args: systems: Each as it is typed: mode=mix,effort=high,name=deep, or
-    answers=FILE.jsonl,name=theirs. questions: A JSONL file of rows {id, question, answers, values,
-    gold_documents, …}. measures: Their names; without it the usual ones that the questions have
-    what is needed for. criteria: By which the role judge compares every two systems:
-    comprehensiveness, diversity, overall and others. repeats: How often the judge looks at a pair
-    in each order. workspace: The folder of state; without it the one of the settings (./.trellis).
-    limit: Only the first questions. budget: Stop before models take more tokens or cost more US
-    dollars than this; answers are kept. page: A file ending in .html or .md that the result is
-    written to. gate: A TOML file of measures that must not fall against the last accepted
-    evaluation; else the run fails. accept: Gates compare with this evaluation from now on, unless
-    it fell.
+    Args:
+        systems: Each as it is typed: mode=mix,effort=high,name=deep, or
+            answers=FILE.jsonl,name=theirs.
+        questions: A JSONL file of rows {id, question, answers, values, gold_documents, …}.
+        measures: Their names; without it the usual ones that the questions have what is needed for.
+        criteria: By which the role judge compares every two systems: comprehensiveness, diversity,
+            overall and others.
+        repeats: How often the judge looks at a pair in each order.
+        workspace: The folder of state; without it the one of the settings (./.trellis).
+        limit: Only the first questions.
+        budget: Stop before models take more tokens or cost more US dollars than this; answers are
+            kept.
+        page: A file ending in .html or .md that the result is written to.
+        gate: A TOML file of measures that must not fall against the last accepted evaluation; else
+            the run fails.
+        accept: Gates compare with this evaluation from now on, unless it fell.
     """
     ending = EvaluationEnding(Path(page) if page else None, Path(gate) if gate else None, accept)
     ending.check()

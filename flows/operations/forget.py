@@ -6,9 +6,10 @@ What follows from the rest is made anew at once; generations and caches that hol
 import json
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 
 from flows.index import derive
@@ -33,6 +34,7 @@ from storage.uploads import (
 )
 from storage.workspace import Generation
 from tasks.load.discover import printable
+from tasks.load.tables import read_table
 from tasks.sync import DocumentTraces
 
 
@@ -94,10 +96,10 @@ async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     name.
 
     They leave the sources of truth (documents, passages, extractions, vectors), what follows is
-    made anew, and the generations and caches that hold their text go. An uploaded file goes too,
-    or the lines of one in JSON Lines; files elsewhere are never touched. The name of an uploaded
-    file stands for the documents that came from it alone. The history of runs tells how much went,
-    and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
+    made anew, and the generations and caches that hold their text go. An uploaded file goes too, or
+    rows of one in JSON Lines, JSON or CSV; files elsewhere are never touched. The name of an
+    uploaded file stands for the documents that came from it alone. The history of runs tells how
+    much went, and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
     follows from the rest fails.
     """
     async with remembered("forget", runtime) as summary:
@@ -237,8 +239,8 @@ def _remove_uploads(
     traces: DocumentTraces,
     root: Path,
 ) -> tuple[str, ...]:
-    """Remove the uploads that were named, and those of whose documents none is left; of others in
-    JSON Lines the lines that hold something forgotten. Gives the names of the changed ones.
+    """Remove the uploads that were named and those of whose documents none is left, and from others
+    the rows that hold something forgotten. Gives the names of the changed ones.
     """
     folder, changed = upload_folder(root.absolute()), list[str]()
     for path in sorted({*map(Path, files), *(file.absolute() for file in named.values())}):
@@ -246,15 +248,47 @@ def _remove_uploads(
             continue
         if str(path) not in left:
             remove_upload(root, path)
-        elif path.suffix == ".jsonl":
-            lines = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-            # A row keeps its line, so that rows without an id are called as before.
-            kept = ["" if traces.found_in(line) else line for line in lines]
-            replace_upload(root, path, "\n".join(kept).encode("utf-8", "surrogateescape"))
+        elif take_out := _ROWS_TAKEN_OUT.get(path.suffix.lower()):
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+            kept = take_out(text, traces.found_in)
+            replace_upload(root, path, kept.encode("utf-8", "surrogateescape"))
         else:
             continue
         changed.append(path.relative_to(folder).as_posix())
     return tuple(changed)
+
+
+Goes = Callable[[str], bool]
+
+
+def _lines_left(text: str, goes: Goes) -> str:
+    """JSON Lines without some rows. A row keeps its line, and so the name that it has by it."""
+    return "\n".join("" if goes(line) else line for line in text.split("\n"))
+
+
+def _table_left(text: str, goes: Goes) -> str:
+    """A delimited text without some rows, which may stand on several lines each."""
+    lines = text.split("\n")
+    for (before, _), (last, _) in pairwise(read_table(text, None)):
+        if goes("\n".join(lines[before:last])):
+            lines[before:last] = [""] * (last - before)
+    return "\n".join(lines)
+
+
+def _list_left(text: str, goes: Goes) -> str:
+    """A list in JSON without some of its items."""
+    items = json.loads(text.removeprefix("\ufeff"))
+    left = [item for item in items if not goes(json.dumps(item, ensure_ascii=False))]
+    return json.dumps(left, ensure_ascii=False)
+
+
+# What takes rows out of a file that holds the rows of several documents.
+_ROWS_TAKEN_OUT: dict[str, Callable[[str, Goes], str]] = {
+    ".jsonl": _lines_left,
+    ".csv": _table_left,
+    ".tsv": _table_left,
+    ".json": _list_left,
+}
 
 
 def _files_left(

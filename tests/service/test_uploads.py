@@ -55,10 +55,13 @@ class Case(NamedTuple):
     stays: str
 
 
+TABLE = 's,p,o,document\nZed,"built\nby",Yam Oro,facts\nUlla Krantz,met,Bo,b\n'
 CASES = (
     Case("a.jsonl", JSON_LINES, "one", "Peta Lorne", "Ulla Krantz"),
     Case("a.jsonl", JSON_LINES, "a.jsonl#2", "Ulla Krantz", "Peta Lorne"),
     Case("a.jsonl", JSON_LINES, "facts", "Yam Oro", "Peta Lorne"),
+    Case("a.json", json.dumps(LINES), "one", "Peta Lorne", "Ulla Krantz"),
+    Case("a.csv", TABLE, "facts", "Yam Oro", "Ulla Krantz"),
     Case("a/b.txt", SECRET, "a/b.txt", "Peta Lorne", ""),
 )
 
