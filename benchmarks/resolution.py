@@ -6,10 +6,12 @@ from itertools import combinations
 
 from benchmarks.runner import Cell, Run, measure
 from benchmarks.sets import Row, read_rows
+from prompts.engine.embedders import BundledMiniLM
 from prompts.text.words import fold
 from storage.graph_records import Extraction, Mention
 from storage.records import Chunk
 from tasks.resolve.assemble import ResolvedGraph
+from tasks.resolve.names import near_names
 from tests.graphs import build_graph
 
 ALIASES = "er/answer_alias_sets.jsonl.gz"
@@ -20,10 +22,13 @@ def resolution(run: Run) -> None:
     """Which names are joined, and which of them wrongly?
 
     The names are aliases of one thing without any text: told are the share of pairs of a set that
-    end in one entity, and the joins of names of different sets, which are wrong.
+    end in one entity, and the joins of names of different sets, which are wrong. Below stands which
+    pairs a model would be asked of by the bundled embedder, and how many of them are of one set.
     """
-    figures, wrong = aliases(list(read_rows(run.file(ALIASES)))[: run.limit])
+    rows = list(read_rows(run.file(ALIASES)))[: run.limit]
+    figures, wrong = aliases(rows)
     run.table("aliases", {"joined": figures})
+    run.table("near names", {"asked": near(rows)})
     run.show(wrong)
 
 
@@ -31,9 +36,7 @@ def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
     """The recall of pairs of aliases, and the joins across sets; a name of several sets is not
     counted.
     """
-    sets = [{str(row["canonical"]), *map(str, row["aliases"])} for row in rows]
-    spread = Counter(name for names in sets for name in names)
-    own = [sorted(name for name in names if spread[name] == 1) for names in sets]
+    own = _own_names(rows)
     place = {name: number for number, names in enumerate(own) for name in names}
     entity = _entities(list(place))
     every = [pair for names in own for pair in combinations(names, 2)]
@@ -51,6 +54,26 @@ def aliases(rows: Sequence[Row]) -> tuple[dict[str, Cell], list[str]]:
         ),
         "mixed entities": len(mixed),
     }, [f"  wrong: {' | '.join(sorted(names))}" for names in mixed]
+
+
+def near(rows: Sequence[Row]) -> dict[str, Cell]:
+    """How many pairs of near names there are, and the share of them that are of one set."""
+    place = {name: number for number, names in enumerate(_own_names(rows)) for name in names}
+    names = list(place)
+    pairs = near_names(names, BundledMiniLM())
+    right = [place[names[one]] == place[names[other]] for one, other in pairs]
+    return {
+        "names": len(names),
+        "pairs a name": len(pairs) / max(1, len(names)),
+        "right": sum(right) / max(1, len(right)),
+    }
+
+
+def _own_names(rows: Sequence[Row]) -> list[list[str]]:
+    """The names of each set that no other set has."""
+    sets = [{str(row["canonical"]), *map(str, row["aliases"])} for row in rows]
+    spread = Counter(name for names in sets for name in names)
+    return [sorted(name for name in names if spread[name] == 1) for names in sets]
 
 
 def _entities(names: Sequence[str]) -> dict[str, str]:

@@ -492,8 +492,14 @@ async def _compile(training: Training) -> None:
             options.training.seed,
         )
         compiled = await asyncio.to_thread(
-            compile_step, step, examples, worth, options.method, models, seed
-        )  # type: ignore[arg-type]
+            compile_step,
+            step,
+            examples,
+            worth,
+            options.method,  # type: ignore[arg-type]
+            models,
+            seed,
+        )
         compiled.save(training.folder / f"{compiled.step}.json")
 
 

@@ -99,8 +99,8 @@ async def forget(documents: Sequence[str], runtime: Runtime) -> ForgetReport:
     made anew, and the generations and caches that hold their text go. An uploaded file goes too, or
     rows of one in JSON Lines, JSON or CSV; files elsewhere are never touched. The name of an
     uploaded file stands for the documents that came from it alone. The history of runs tells how
-    much went, and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate where what
-    follows from the rest fails.
+    much went, and not what. Raises NoGeneration, UnknownDocument, WorkspaceLocked, and FailureGate
+    where what follows from the rest fails.
     """
     async with remembered("forget", runtime) as summary:
         report = await _forget(documents, runtime)

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -43,6 +44,7 @@ ROLES: tuple[Role, ...] = ("ask", "edit", "admin")  # each may do what those bef
 # A client may call its method anything; a metric for each name would be kept for good.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 LONGEST_LOGGED = 200  # characters
+LINGER = 2.0  # seconds that a refused body is still read for
 MINUTE = 60.0  # seconds
 CLIENT_LEFT = 499  # in the log and the metrics, as proxies write it
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -358,6 +360,8 @@ class Guard:
         except Exception as error:
             if not isinstance(error, ServiceError):
                 logger.exception("request failed", extra={"fields": {"request": request}})
+            if isinstance(error, TooLarge) and "expect" not in Headers(scope=scope):
+                await read_on(receive)
             if not status:
                 await error_answer(error)(scope, receive, answer)
         finally:
@@ -391,6 +395,17 @@ def refuse_foreign_pages(headers: Headers, path: str, settings: ServiceSettings)
         # A picture or a script of a page elsewhere: its browser tells no origin.
         message = "Pages of other places may not call this service."
         raise NotAllowed(message, "Name them in service.origins.")
+
+
+async def read_on(receive: Receive) -> None:
+    """Throw away what a client still sends, for a while: else it may never read why it is refused.
+
+    Who asks by `Expect: 100-continue` has sent nothing yet.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER):
+            while (await receive()).get("more_body", False):
+                pass
 
 
 class Body:

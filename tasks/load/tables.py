@@ -291,12 +291,6 @@ class _Header(NamedTuple):
     rows: int
 
 
-def column_names(table: Rows, merged: Merged) -> Sequence[str]:
-    """The column names that the first lines of a table are, if they are."""
-    header = _header(table, 0, again=False, merged=merged)
-    return header.names if header else ()
-
-
 def _header(rows: Rows, at: int, again: bool, merged: Merged) -> _Header | None:
     """The header that begins at a row, if one does.
 

@@ -78,9 +78,13 @@ def test_a_role_may_do_what_it_includes(start: Start, tmp_path: Path) -> None:
     client = start(keys=rows)
 
     def status(method: str, path: str, key: str, **more: object) -> int:
+        headers = {"authorization": f"Bearer {key}"}
         return client.request(
-            method, path, headers={"authorization": f"Bearer {key}"}, **more
-        ).status_code  # type: ignore[arg-type]
+            method,
+            path,
+            headers=headers,
+            **more,  # type: ignore[arg-type]
+        ).status_code
 
     upload = ("PUT", "/api/v1/documents/a.txt?index=false")
     assert [status(*upload, key, content=b"text") for key in (asking, editing, admin)] == [

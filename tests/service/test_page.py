@@ -65,8 +65,10 @@ def opened(
     service.
     """
     inside = browser.new_context(
-        viewport={"width": width, "height": 900}, locale="en-GB", **context
-    )  # type: ignore[arg-type]
+        viewport={"width": width, "height": 900},
+        locale="en-GB",
+        **context,  # type: ignore[arg-type]
+    )
     inside.set_default_timeout(WAIT)
     page = inside.new_page()
     errors: list[str] = []
@@ -200,11 +202,8 @@ def test_an_entity_leads_to_its_sources_and_is_merged_and_parted_again(
         expect(page.get_by_role("link", name="Holm Light")).to_be_attached()
         box = canvas.bounding_box()
         assert box is not None
-        place = {
-            axis: 46 + node[axis] * (box[side] - 92)
-            for axis, side in (("x", "width"), ("y", "height"))
-        }  # type: ignore[literal-required]
-        canvas.click(position=Position(x=place["x"], y=place["y"]))
+        x, y = 46 + node["x"] * (box["width"] - 92), 46 + node["y"] * (box["height"] - 92)
+        canvas.click(position=Position(x=x, y=y))
         expect(details.get_by_role("heading", name="Holm Light")).to_be_visible()
 
 
