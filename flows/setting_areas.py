@@ -206,8 +206,8 @@ class ModelSettings(Area):
     ([models](models.md#profile)). `auto` goes by the size in the name: below 14 billion parameters
     is small."""
     helper_steps: HelperSteps = None
-    """Which of the steps that help an answer ask a model, whatever the profile: some of `rewrite`,
-    `choose`, `route`, `structurize`, `filter`, `decompose`, `rate` with semicolons between, or
+    """Which of the steps that help ask a model, whatever the profile: some of `rewrite`, `choose`,
+    `route`, `structurize`, `filter`, `decompose`, `rate`, `resolve` with semicolons between, or
     `none`. Not set, a `large` profile asks all, a `small` one none."""
     prompts: FolderPath | None = None
     """A folder with your own instruction `STEP.md` for any step ([models](models.md#prompts))."""

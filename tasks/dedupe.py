@@ -47,12 +47,12 @@ async def dedupe(
 ) -> ResolvedGraph:
     """Resolve all mentions of a generation into its graph.
 
-    `resolver` decides on the names that `embedder` finds near; what it decided `before` is not
-    asked again.
+    `resolver` decides on the names that `embedder` finds near, unless its model is too small for
+    that; what it decided `before` is not asked again.
     """
     documents = {chunk.id: chunk.document for chunk in chunks}
     read = names_read(extractions, documents, {chunk.document: chunk.title for chunk in chunks})
-    asks = embedder is not None and not resolver.is_offline
+    asks = not resolver.is_offline and not resolver.policy.spared("resolve")
     near = open_pairs(read, extractions, documents, embedder) if asks and embedder else []
     pairs = {pair: content_id("dec", resolver.author, pair.model_dump_json()) for _, pair in near}
     known = before.decisions if before else {}

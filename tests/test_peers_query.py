@@ -25,8 +25,9 @@ The hangers of the Kestrel Bridge are corroded. Chloride was found in the deck.
 
 # Recommendations
 
-The survey recommends a limit of 7.5 tonnes on the Kestrel Bridge. Repairs of the Kestrel Bridge
-will cost {COST} in 2025. Ilse Marrand wrote the survey.
+The survey recommends a limit of 7.5 tonnes on the Kestrel Bridge.
+Repairs of the Kestrel Bridge will cost {COST} in
+2025. Ilse Marrand wrote the survey.
 """
 TEXTS = {
     "survey": ("Survey of the Kestrel Bridge", SURVEY),

@@ -44,7 +44,8 @@ ROLES: tuple[Role, ...] = ("ask", "edit", "admin")  # each may do what those bef
 # A client may call its method anything; a metric for each name would be kept for good.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 LONGEST_LOGGED = 200  # characters
-LINGER = 2.0  # seconds that a refused body is still read for
+# How long, and how many bytes, a refused body is still read.
+LINGER, LINGER_BYTES = 2.0, 32_000_000
 MINUTE = 60.0  # seconds
 CLIENT_LEFT = 499  # in the log and the metrics, as proxies write it
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -404,8 +405,10 @@ async def read_on(receive: Receive) -> None:
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER):
-            while (await receive()).get("more_body", False):
-                pass
+            more, size = True, 0
+            while more and size < LINGER_BYTES:
+                message = await receive()
+                more, size = message.get("more_body", False), size + len(message.get("body", b""))
 
 
 class Body:

@@ -4,6 +4,7 @@ hold.
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.engine.calls import rough_tokens
-from prompts.engine.effort import LIMITS, Effort
+from prompts.engine.effort import LIMITS, Effort, Policy
 from prompts.engine.embedders import Embedder, Floats
 from prompts.extract import ALIAS_PREDICATE
 from prompts.resolve import PAIRS_IN_ONE_CALL, NameInContext, Pair, Resolve
@@ -268,6 +269,14 @@ async def test_names_with_nothing_in_common_beside_are_not_asked_about() -> None
         resolver,
         [read("d0", ["Robert Amos Castellan", "Velin"]), read("d1", ["Robert Castellan", "Hask"])],
     )
+    assert sent(resolver) == []
+
+
+async def test_a_small_model_is_not_asked_about_near_names() -> None:
+    resolver = scripted(Resolve, JUDGED)
+    resolver.models = replace(resolver.models, policy=Policy(profile="small"))
+    graph = await resolved(resolver, SIMILAR)
+    assert not together(graph, "Robert Amos Castellan", "Robert Castellan")
     assert sent(resolver) == []
 
 

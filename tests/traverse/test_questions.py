@@ -123,8 +123,9 @@ async def test_why_there_is_no_answer_is_told(question: str, says: str, asked: A
 
 BRIDGE = """# Orla Bridge
 
-The Orla Bridge was designed by Tomas Reyd, an engineer. Tomas Reyd was born in Velin. Mira Sten
-lives in Velin, where she met Tomas Reyd.
+The Orla Bridge was designed by Tomas Reyd, an engineer. Tomas Reyd was born in Velin.
+Mira Sten lives in Velin, where
+she met Tomas Reyd.
 """
 
 
