@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple, Protocol
 from prompts.text.amounts import NUMBER_WORDS, figures_in, numbers_in, without_figures
 from prompts.text.names_zh import tagged
 from prompts.text.negation import is_negated
+from prompts.text.question import Expected, parse_question
 from prompts.text.regex import regex
 from prompts.text.segment import Script, UnitKind, script_of, sentences, units
 from prompts.text.tokens import rarity, usually_lower
@@ -299,6 +300,8 @@ class _Answer(NamedTuple):
         that the name stands in a passage does not tell that it is the answer. A name of the
         question is none.
         """
+        if _is_of_another_kind(claim, parse_question(self.question).expects):
+            return False
         if not (_words(self.question) or figures_in(self.question)):
             return any(_coverage(claim, _read(text))[0] >= _NEARLY_ALL for text in evidence)
         if _coverage(claim, _read(self.question))[0] >= _NEARLY_ALL:
@@ -347,6 +350,15 @@ class _Answer(NamedTuple):
         if any(can_state(claim, [text]) for text in near):
             return True, score
         return (None if foreign or missing < _TELLING or share >= _UNSUPPORTED else False), score
+
+
+def _is_of_another_kind(claim: str, expected: Expected) -> bool:
+    """Whether a bare claim is a date or a figure where a person or place is asked for, or none
+    where one is.
+    """
+    if expected in {"person", "place"}:
+        return bool(figures_in(claim)) and not _words(claim)
+    return expected in {"date", "number", "money"} and not _read(claim).values
 
 
 def _is_bare(claim: str, cited: Sequence[str]) -> bool:

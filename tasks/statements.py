@@ -65,11 +65,29 @@ def _states(
         clause.is_negated == negated
         and (
             len(names) < 2
+            or _row_states(claim, names, clause.sentence)
             or order
             in (_order(text, names, clause.title) for text in (clause.text, clause.sentence))
         )
         for clause in known
         if len(terms & clause.terms) == most
+    )
+
+
+def _row_states(claim: str, names: Sequence[str], row: str) -> bool:
+    """Whether a row `column: value | column: value` says what a claim does of its names.
+
+    Its first cell is what the row is about. Every other word of the claim stands in a cell beside
+    one of the other names: an owner's name does not show who designed.
+    """
+    subject, *cells = row.split(" | ")
+    others = [name for name in names if _place(name, subject) < 0]
+    if not cells or len(others) == len(names):
+        return False
+    said = [cell for cell in cells if any(_place(name, cell) >= 0 for name in others)]
+    held = frozenset(content_terms(" ".join([subject, *said])))
+    return all(_place(name, " ".join(said)) >= 0 for name in others) and (
+        frozenset(content_terms(claim)) <= held
     )
 
 

@@ -420,3 +420,40 @@ def test_a_scorer_of_the_users_decides() -> None:
 def test_what_the_flags_of_an_answer_come_to(supported: list[bool | None], fallback: str) -> None:
     rows = [Grounding(start=0, end=1, supported=flag, markers=()) for flag in supported]
     assert fallback_of(rows) == fallback
+
+
+ROW = (
+    "Bridges\nname: Orla Bridge | crosses: River Ambel | opened: 1931 | designer: Tomas Reyd | "
+    "owner: Town of Velin"
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "supported"),
+    [
+        ("Tomas Reyd designed the Orla Bridge, and it opened in 1931.", True),
+        ("The Orla Bridge crosses the River Ambel.", True),
+        ("The Town of Velin designed the Orla Bridge.", None),
+        ("Tomas Reyd crosses the River Ambel.", None),
+    ],
+)
+def test_a_row_supports_what_its_own_cell_says(claim: str, supported: bool | None) -> None:
+    (flag,) = ground(claim, {}, [ROW], "Who designed the Orla Bridge?")
+    assert flag.supported is supported
+
+
+@pytest.mark.parametrize(
+    ("question", "claim", "supported"),
+    [
+        ("Where was Tomas Reyd born?", "9 May 1953", None),
+        ("Where was Tomas Reyd born?", "Velin", True),
+        ("When was Tomas Reyd born?", "Velin", None),
+        ("When was Tomas Reyd born?", "9 May 1953", True),
+    ],
+)
+def test_a_bare_answer_is_of_the_kind_that_is_asked_for(
+    question: str, claim: str, supported: bool | None
+) -> None:
+    said = "Tomas Reyd\nTomas Reyd was born on 9 May 1953 in Velin."
+    (flag,) = ground(claim, {}, [said], question)
+    assert flag.supported is supported
