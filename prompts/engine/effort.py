@@ -77,8 +77,8 @@ SMALL_PASSAGES: Mapping[Effort, int] = {"low": 5, "medium": 5, "high": 10}
 LIMIT_NAMES = tuple(limit.name for limit in fields(TokenLimits))
 
 # The steps that help a strong model, before an answer and, the last, at an index; what the user
-# asks for is done anyway. A model of 1.5 billion parameters joined 29 of 29 near names, 25 of them
-# wrongly (docs/tour.md).
+# asks for is done anyway. A model of 1.5 billion parameters called all of 33 near pairs the same,
+# most of them wrongly (docs/tour.md).
 HelperStep = Literal[
     "rewrite", "choose", "route", "structurize", "filter", "decompose", "rate", "resolve"
 ]
